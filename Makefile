@@ -1,0 +1,50 @@
+# Each target is the only command a fresh machine needs: the environment is made in .venv on first use.
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed-dev
+
+.PHONY: help install install-dev demo test lint format types check clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "ranvier needs Python 3.11 or newer; found $$($(PYTHON) --version). Name one with: make PYTHON=/path/to/python3.11"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_STAMP): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[train]'
+	@touch $@
+
+$(DEV_STAMP): $(RUN_STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[train,dev]'
+	@touch $@
+
+install: $(RUN_STAMP) ## create .venv and install ranvier into it
+
+install-dev: $(DEV_STAMP) ## the same, with the tools that tests and checks need
+
+demo: $(RUN_STAMP) ## the main job on a small simulated participant, end to end (minutes)
+	$(BIN)/ranvier demo
+
+test: $(DEV_STAMP) ## run every test
+	$(BIN)/python -m pytest
+
+lint: $(DEV_STAMP) ## style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(DEV_STAMP) ## rewrite the files in the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(DEV_STAMP) ## static type check
+	$(BIN)/mypy
+
+check: lint types test ## all that CI runs
+
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

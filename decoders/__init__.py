@@ -1,0 +1,1 @@
+"""Neural activity to phonemes: cores, decoders, training and scores."""

@@ -1,0 +1,1 @@
+"""Spiking layers: the maths, its fast versions, and the modules built from them."""
