@@ -2,6 +2,27 @@
 
 from neuro.batch import Batch, collate
 from neuro.errors import DataError
+from neuro.lexicon import Lexicon, UnknownWordError
+from neuro.phonemes import BLANK, N_SYMBOLS, PHONEMES, SIL, SYMBOLS, PhonemeOrder
+from neuro.text import clean_text, wer_text
 from neuro.trial import BIN_SECONDS, THRESHOLDS, RawTrial, Trial
 
-__all__ = ["BIN_SECONDS", "THRESHOLDS", "Batch", "DataError", "RawTrial", "Trial", "collate"]
+__all__ = [
+    "BIN_SECONDS",
+    "BLANK",
+    "N_SYMBOLS",
+    "PHONEMES",
+    "SIL",
+    "SYMBOLS",
+    "THRESHOLDS",
+    "Batch",
+    "DataError",
+    "Lexicon",
+    "PhonemeOrder",
+    "RawTrial",
+    "Trial",
+    "UnknownWordError",
+    "clean_text",
+    "collate",
+    "wer_text",
+]
