@@ -1,9 +1,11 @@
-# Each target is the only command a fresh machine needs: the environment is made in .venv on first use.
+# Each target is the only command a fresh machine needs: the environment is made in .venv on first use, and a second
+# call installs nothing until pyproject.toml changes.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --editable
 
 .PHONY: help install install-dev demo test lint format types check clean
 
@@ -11,24 +13,28 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "ranvier needs Python 3.11 or newer; found no python3"; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "ranvier needs Python 3.11 or newer; found $$($(PYTHON) --version). Name one with: make PYTHON=/path/to/python3.11"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
+# The development install contains everything that the plain one does, so it satisfies both stamps.
 $(RUN_STAMP): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[train]'
+	@echo "installing ranvier and what it needs into $(VENV): several minutes the first time"
+	$(PIP) '.[train]'
 	@touch $@
 
-$(DEV_STAMP): $(RUN_STAMP)
-	$(BIN)/python -m pip install --quiet --editable '.[train,dev]'
-	@touch $@
+$(DEV_STAMP): pyproject.toml | $(BIN)/python
+	@echo "installing ranvier and its development tools into $(VENV): several minutes the first time"
+	$(PIP) '.[train,dev]'
+	@touch $(RUN_STAMP) $@
 
 install: $(RUN_STAMP) ## create .venv and install ranvier into it
 
 install-dev: $(DEV_STAMP) ## the same, with the tools that tests and checks need
 
 demo: $(RUN_STAMP) ## the main job on a small simulated participant, end to end (minutes)
-	$(BIN)/ranvier demo
+	$(BIN)/ranvier demo --overwrite
 
 test: $(DEV_STAMP) ## run every test
 	$(BIN)/python -m pytest
