@@ -28,13 +28,15 @@ class Trial:
     session : str
         Name of the recording day, such as ``t15.2023.08.13``.
     block, trial : int
-        Block of the day, and number of the trial inside the block.
+        Block of the day, and number of the trial inside the block. The block is -1 where the file does not tell it.
     split : str
         ``train``, ``val`` or ``test``.
     key : str
         Identifies the trial within its data set: ``session/split/name``.
     corpus : str, or None
         Where the prompt came from, when the block table tells.
+    onsets : int64 (L,), or None
+        True first bin of every phoneme; known for simulated data only.
     """
 
     features: np.ndarray
@@ -46,6 +48,7 @@ class Trial:
     split: str
     key: str
     corpus: str | None = None
+    onsets: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class RawTrial:
         Threshold-crossing counts per bin on N electrodes, one array for each of `THRESHOLDS` that is known. -4.5 is
         what the '25 form stores; -3.5 is what the '24 baselines use (``tx1``).
     power : float32 (T, N)
-        Spike-band power, uV^2.
+        Spike-band power, uV^2; (T, 0) where the channels have counts only.
     sentence, phonemes, session, block, trial, split, corpus
         As in `Trial`. ``split`` is where a writer puts the trial.
     onsets : int64 (L,), or None
