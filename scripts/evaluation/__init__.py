@@ -1,0 +1,1 @@
+"""The parts of ``ranvier evaluate``: finding and checking a checkpoint, the report, the figures."""

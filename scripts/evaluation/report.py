@@ -1,0 +1,204 @@
+"""What an evaluation found: as files, as JSON, and as one screen."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuro import BIN_SECONDS
+from neuro.phonemes import SYMBOLS
+from scripts.output import plain, write_csv, write_json
+
+if TYPE_CHECKING:
+    from decoders.scoring import Scores
+    from scripts.evaluation.checkpoint import Loaded
+    from scripts.evaluation.figures import Example
+
+CHANCE_NAMES = {
+    "best_constant": "chance (best constant sequence)",
+    "empty": "empty output",
+    "sil_run": "run of SIL",
+}
+
+
+@dataclass
+class Timing:
+    """Wall-clock seconds: decoding the trials, and everything."""
+
+    decoding: float
+    total: float = float("nan")
+
+
+@dataclass
+class Report:
+    """One evaluation, ready to print and write.
+
+    Attributes
+    ----------
+    source : str
+        ``simulated participant``, ``recorded`` or what the user said.
+    summary : dict
+        What summary.json holds; rates are fractions.
+    """
+
+    source: str
+    split: str
+    scores: Scores
+    summary: dict[str, Any]
+    timing: Timing
+    folder: Path | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def build(
+        cls,
+        args: argparse.Namespace,
+        loaded: Loaded,
+        recordings: Any,
+        view: Any,
+        scores: Scores,
+        example: Example,
+        borrowed: dict[str, str],
+        timing: Timing,
+    ) -> Report:
+        """Put rates, intervals and chance together."""
+        from decoders.metrics import bootstrap_interval
+
+        source = args.source or ("simulated participant" if example.simulated else "recorded")
+        warnings = [
+            f"session {new} is new to the checkpoint: it was decoded with the day layer of {old}"
+            for new, old in borrowed.items()
+        ]
+
+        def scored(part: Scores) -> dict[str, Any]:
+            interval = bootstrap_interval(
+                part.references, part.hypotheses, n_resamples=args.bootstrap, seed=args.seed
+            )
+            counts = part.counts
+            return {
+                "per": interval.value,
+                "per_low": interval.low,
+                "per_high": interval.high,
+                "trials": len(part.trials),
+                "phonemes": counts.length,
+                "substitutions": counts.substitutions,
+                "insertions": counts.insertions,
+                "deletions": counts.deletions,
+            }
+
+        chance, note = chance_of(recordings, scores)
+        if note:
+            warnings.append(note)
+        rates = scores.rates
+        overall = sum(rates.values()) / len(rates) if rates else None
+        summary: dict[str, Any] = {
+            "checkpoint": loaded.path,
+            "model": loaded.name,
+            "data": args.data,
+            "source": source,
+            "form": view.form,
+            "split": args.split,
+            "unit": "PER: edits per reference phoneme, greedy CTC decoding, no language model",
+            "interval": f"95 % bootstrap over sentences, {args.bootstrap} resamples, seed {args.seed}",
+            **scored(scores),
+            "chance": chance,
+            "sessions": {name: scored(part) for name, part in scores.sessions().items()},
+            "parameters": loaded.decoder.parameter_counts(),
+            "spike_rate": overall,
+            "spike_rate_unit": "spikes per neuron and step, mean over layers",
+            "spike_rate_layers": rates,
+            "seconds_of_data": float(view.lengths().sum()) * BIN_SECONDS,
+            "warnings": warnings,
+        }
+        return cls(source, args.split, scores, summary, timing, warnings=warnings)
+
+    def write(self, folder: Path) -> None:
+        """Write trials.csv and sessions.csv."""
+        trials = sorted(self.scores.trials, key=lambda trial: trial.key)
+        write_csv(
+            folder / "trials.csv",
+            ("key", "session", "sentence", "reference", "hypothesis", "edits", "length", "per"),
+            (
+                (t.key, t.session, t.sentence, spell(t.reference), spell(t.hypothesis), t.counts.edits,
+                 t.counts.length, f"{t.counts.rate:.4f}")
+                for t in trials
+            ),
+        )  # fmt: skip
+        columns = ("per", "per_low", "per_high", "trials", "phonemes", "substitutions", "insertions", "deletions")
+        write_csv(
+            folder / "sessions.csv",
+            ("session", *columns),
+            ((name, *(row[column] for column in columns)) for name, row in self.summary["sessions"].items()),
+        )
+
+    def write_summary(self, folder: Path) -> None:
+        """Write summary.json, with the times."""
+        self.summary["seconds"] = {"decoding": self.timing.decoding, "total": self.timing.total}
+        write_json(folder / "summary.json", self.summary)
+
+    def json(self) -> str:
+        """The summary and the folder of the other files."""
+        return json.dumps(plain({**self.summary, "folder": self.folder}), indent=2)
+
+    def print(self) -> None:
+        """One screen: sessions, overall, chance, sizes."""
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        console = Console()
+        summary = self.summary
+        table = Table(title=f"{summary['model']}: {self.split} split, {self.source}")
+        table.add_column("session")
+        for name in ("trials", "PER %", "95 % interval"):
+            table.add_column(name, justify="right")
+        for name, row in summary["sessions"].items():
+            table.add_row(escape(name), str(row["trials"]), percent(row["per"]), interval(row))
+        table.add_section()
+        table.add_row("all", str(summary["trials"]), percent(summary["per"]), interval(summary), style="bold")
+        for name, value in (summary["chance"] or {}).items():
+            table.add_row(CHANCE_NAMES.get(name, name), "", percent(value), "", style="dim")
+        console.print(table)
+        counts = summary["parameters"]
+        console.print(f"parameters: core {counts['core']:,}, total {counts['total']:,}, used {counts['used']:,}")
+        if summary["spike_rate"] is not None:
+            console.print(f"spikes: {100 * summary['spike_rate']:.1f} % of neurons active per step")
+        console.print(
+            f"time: {self.timing.decoding:.1f} s to decode {summary['seconds_of_data']:.0f} s of data, "
+            f"{self.timing.total:.1f} s in all"
+        )
+        for warning in self.warnings:
+            console.print(f"note: {warning}", style="yellow", markup=False)
+        console.print(f"results: {self.folder}", markup=False)
+
+
+def chance_of(recordings: Any, scores: Scores) -> tuple[dict[str, float] | None, str | None]:
+    """PER that needs no recording, chosen on the training labels; None and the reason where there are none."""
+    from decoders.chance import chance_rates
+
+    if "train" not in recordings.splits or len(recordings.split("train")) == 0:
+        return None, "no chance level: it is found on training labels, and the data have no train split"
+    return chance_rates(training_labels(recordings.split("train")), scores.references), None
+
+
+def training_labels(train: Any) -> list[Any]:
+    """Phoneme ids of every training trial, read without the features."""
+    return [label for label in train.labels() if label is not None]
+
+
+def spell(labels: list[int]) -> str:
+    """Phoneme ids as symbols with blanks between."""
+    return " ".join(SYMBOLS[label] for label in labels)
+
+
+def percent(rate: float) -> str:
+    """A fraction as per cent with one decimal."""
+    return f"{100 * rate:.1f}"
+
+
+def interval(row: dict[str, Any]) -> str:
+    """The bootstrap interval of a row in per cent."""
+    return f"{percent(row['per_low'])} to {percent(row['per_high'])}"
