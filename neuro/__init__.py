@@ -3,7 +3,9 @@
 from neuro.batch import Batch, collate
 from neuro.errors import DataError
 from neuro.lexicon import Lexicon, UnknownWordError
+from neuro.normalize import RunningZScore, block_zscore, require_counts
 from neuro.phonemes import BLANK, N_SYMBOLS, PHONEMES, SIL, SYMBOLS, PhonemeOrder
+from neuro.recordings import Recordings, convert, infeasible, open_recordings
 from neuro.text import clean_text, wer_text
 from neuro.trial import BIN_SECONDS, THRESHOLDS, RawTrial, Trial
 
@@ -20,9 +22,16 @@ __all__ = [
     "Lexicon",
     "PhonemeOrder",
     "RawTrial",
+    "Recordings",
+    "RunningZScore",
     "Trial",
     "UnknownWordError",
+    "block_zscore",
     "clean_text",
     "collate",
+    "convert",
+    "infeasible",
+    "open_recordings",
+    "require_counts",
     "wer_text",
 ]
