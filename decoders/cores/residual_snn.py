@@ -1,0 +1,90 @@
+"""Spiking residual network with fixed delays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import snn
+from decoders.cores.base import Core
+
+
+class ResidualSNN(Core):
+    """`snn.ResidualSNN` without its readout: the spikes of the last layer are the features.
+
+    Parameters
+    ----------
+    in_features, width
+        Channels in, and neurons of each layer.
+    depth
+        Residual blocks after the input layer.
+    pool
+        Average the spikes over this many bins, so that the head and CTC run at a lower rate; 1 keeps every bin.
+        The last ``T mod pool`` bins of a trial fall away.
+    max_delay, min_delay, shortcut, norm, beta, threshold, spike_grad, reset_mechanism, dropout, seed, neuron
+        As in `snn.ResidualSNN`.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        width: int = 672,
+        *,
+        depth: int = 4,
+        pool: int = 1,
+        max_delay: int = 16,
+        min_delay: int = 1,
+        shortcut: str = "membrane",
+        norm: str | None = "batch",
+        beta: float = 0.5,
+        threshold: float = 1.0,
+        spike_grad: Any = None,
+        reset_mechanism: str = "zero",
+        dropout: float = 0.0,
+        seed: int = 0,
+        neuron: Any = None,
+    ) -> None:
+        super().__init__(in_features, width)
+        if pool < 1:
+            raise ValueError(f"pool is a number of bins, 1 or more: found {pool}")
+        self.out_features, self.pool = width, pool
+        self.net = snn.ResidualSNN(
+            in_features,
+            width,
+            depth,
+            max_delay=max_delay,
+            min_delay=min_delay,
+            shortcut=shortcut,
+            norm=norm,
+            beta=beta,
+            threshold=threshold,
+            spike_grad=spike_grad,
+            reset_mechanism=reset_mechanism,
+            dropout=dropout,
+            readout=None,
+            seed=seed,
+            neuron=neuron,
+        )
+
+    def output_lengths(self, lengths: torch.Tensor) -> torch.Tensor:
+        """``floor(lengths / pool)``."""
+        return lengths // self.pool
+
+    def forward(
+        self, x: torch.Tensor, lengths: torch.Tensor, state: Any = None
+    ) -> tuple[torch.Tensor, torch.Tensor, Any]:
+        """``x (T, B, in_features)`` to spikes, or their averages, ``(T // pool, B, width)``.
+
+        The state is the network's own, and the bins that have not filled a pool yet.
+        """
+        inner, waiting = state if state is not None else (None, None)
+        spikes, inner = self.net(x, inner, lengths)
+        if self.pool == 1:
+            return spikes, lengths, (inner, None)
+        if waiting is not None:
+            spikes, lengths = torch.cat([waiting, spikes]), lengths + waiting.shape[0]
+        frames = spikes.shape[0] // self.pool
+        waiting = spikes[frames * self.pool :]
+        pooled = spikes[: frames * self.pool].reshape(frames, self.pool, *spikes.shape[1:]).mean(1)
+        return pooled, self.output_lengths(lengths), (inner, waiting)
