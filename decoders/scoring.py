@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import nn
 
 import snn
 from decoders.ctc import greedy
-from decoders.metrics import ErrorCounts, error_counts
+from decoders.edits import ErrorCounts, error_counts
 from neuro import Batch, DataError, collate
 
 
@@ -43,10 +44,12 @@ class Decoded:
     hypotheses : list of list of int
     spikes : dict of layer name to (T, B, N)
         Empty for a model without spiking layers, and without ``keep_spikes``.
-    rates : dict of layer name to float
-        Spikes per neuron and step, over the batch's real steps.
+    rates : dict of layer name to (N,)
+        Spikes per step of each neuron, over the batch's real steps.
     steps : int
         Real steps that the core made for the batch.
+    simulated : bool
+        Whether the trials carry true phoneme onsets, which only a simulation knows.
     """
 
     batch: Batch
@@ -54,8 +57,9 @@ class Decoded:
     lengths: torch.Tensor
     hypotheses: list[list[int]]
     spikes: dict[str, torch.Tensor]
-    rates: dict[str, float]
+    rates: dict[str, torch.Tensor]
     steps: int
+    simulated: bool
 
 
 def day_indices(
@@ -107,10 +111,22 @@ def day_indices(
     return {name: index[borrowed.get(name, name)] for name in sessions}, borrowed
 
 
-def frame_stride(decoder: Any) -> int:
-    """Bins from one frame of logits to the next."""
-    few, many = decoder.output_lengths(torch.tensor([2**12, 2**13]))
-    return round(2**12 / float(many - few))
+def frame_geometry(decoder: Any) -> tuple[int, int]:
+    """Bins that one frame of logits looks at, and bins from one frame to the next.
+
+    Read off ``decoder.output_lengths``, so that it holds for any patching and pooling.
+
+    Raises
+    ------
+    DataError
+        If not even 4,096 bins make a frame.
+    """
+    frames = decoder.output_lengths(torch.arange(2**12 + 1))
+    enough = torch.nonzero(frames >= 1).flatten()
+    if not len(enough):
+        raise DataError("the decoder makes no frame out of 4096 bins")
+    few, many = decoder.output_lengths(torch.tensor([2**14, 2**15]))
+    return int(enough[0]), round(2**14 / float(many - few))
 
 
 @torch.inference_mode()
@@ -141,6 +157,7 @@ def decode(
     # The lengths that the core is called with are those of its spikes: patches come before it, pooling after.
     seen: list[torch.Tensor] = []
     core = getattr(decoder, "core", nn.Identity())
+    spiking = any(isinstance(module, snn.SpikingNeuron) for module in decoder.modules())
     hook = core.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[1]))
     try:
         order = np.argsort(recordings.lengths(), kind="stable")
@@ -150,19 +167,20 @@ def decode(
             own = [0 if days is None else days[trial.session] for trial in trials]
             batch = replace(batch, days=torch.tensor(own)).to(device)
             seen.clear()
-            with snn.SpikeRecorder(decoder) as recorder:
+            with snn.SpikeRecorder(decoder) if spiking else nullcontext() as recorder:
                 logits, lengths = decoder(batch)
-                core_lengths = seen[-1] if seen else lengths
-                rates = {name: float(rate.mean()) for name, rate in recorder.rates(core_lengths).items()}
-                spikes = {name: value.cpu() for name, value in recorder.spikes.items()} if keep_spikes else {}
+            core_lengths = seen[-1] if seen else lengths
+            recorded = recorder.spikes if recorder is not None else {}
+            rates = {name: value.cpu() for name, value in recorder.rates(core_lengths).items()} if recorder else {}
             yield Decoded(
                 batch=batch.to("cpu"),
                 logits=logits.float().cpu(),
                 lengths=lengths.cpu(),
                 hypotheses=greedy(logits, lengths),
-                spikes=spikes,
+                spikes={name: value.cpu() for name, value in recorded.items()} if keep_spikes else {},
                 rates=rates,
                 steps=int(core_lengths.sum()),
+                simulated=any(trial.onsets is not None for trial in trials),
             )
     finally:
         hook.remove()
@@ -173,7 +191,7 @@ class Scores:
     """What accumulates over decoded batches."""
 
     trials: list[ScoredTrial] = field(default_factory=list)
-    _spikes: dict[str, float] = field(default_factory=dict)
+    _spikes: dict[str, torch.Tensor] = field(default_factory=dict)
     _steps: int = 0
 
     def add(self, decoded: Decoded) -> None:
@@ -186,9 +204,10 @@ class Scores:
             self.trials.append(
                 ScoredTrial(batch.keys[b], session, batch.sentences[b], reference, list(hypothesis), counts)
             )
-        for name, rate in decoded.rates.items():
-            self._spikes[name] = self._spikes.get(name, 0.0) + rate * decoded.steps
-        self._steps += decoded.steps
+        if decoded.steps:
+            for name, rate in decoded.rates.items():
+                self._spikes[name] = self._spikes.get(name, torch.zeros_like(rate)) + rate * decoded.steps
+            self._steps += decoded.steps
 
     @property
     def references(self) -> list[list[int]]:
@@ -206,9 +225,16 @@ class Scores:
         return sum((trial.counts for trial in self.trials), ErrorCounts())
 
     @property
-    def rates(self) -> dict[str, float]:
+    def layer_rates(self) -> dict[str, float]:
         """Spikes per neuron and step of each spiking layer; empty for a model without any."""
-        return {name: total / max(self._steps, 1) for name, total in self._spikes.items()}
+        return {name: float(total.mean()) / max(self._steps, 1) for name, total in self._spikes.items()}
+
+    @property
+    def spike_rate(self) -> float | None:
+        """Spikes per neuron and step over all neurons; None for a model without spikes."""
+        if not self._spikes:
+            return None
+        return float(torch.cat(list(self._spikes.values())).mean()) / max(self._steps, 1)
 
     def sessions(self) -> dict[str, Scores]:
         """The trials of each session, sessions in order of name."""

@@ -71,6 +71,7 @@ def evaluate(args: argparse.Namespace) -> Report:
     """
     from decoders.scoring import Scores, decode
     from neuro import open_recordings
+    from scripts.evaluation.boundaries import Boundaries
     from scripts.evaluation.checkpoint import load_checkpoint, plan_days
     from scripts.evaluation.figures import Example, write_figures
     from scripts.evaluation.report import Report, Timing
@@ -80,10 +81,10 @@ def evaluate(args: argparse.Namespace) -> Report:
     loaded = load_checkpoint(args.checkpoint, official=args.official)
     out = args.out or loaded.folder / f"evaluation-{args.split}"
     check_free(out, overwrite=args.overwrite)
-    recordings = open_recordings(args.data)
+    recordings = open_recordings(args.data, normalize=loaded.normalize)
     view = labelled_split(recordings, args.split, args.data)
     days, borrowed = plan_days(loaded, view, unknown=args.new_sessions)
-    scores, example = Scores(), Example()
+    scores, example, boundaries = Scores(), Example(), Boundaries(loaded.decoder)
     decoding = time.perf_counter()
     with progress_bar(f"decoding {args.split}", len(view), quiet=args.json) as advance:
         for decoded in decode(
@@ -91,13 +92,14 @@ def evaluate(args: argparse.Namespace) -> Report:
         ):
             scores.add(decoded)
             example.offer(decoded)
+            boundaries.add(decoded)
             advance(len(decoded.hypotheses))
     timing = Timing(decoding=time.perf_counter() - decoding)
-    report = Report.build(args, loaded, recordings, view, scores, example, borrowed, timing)
+    report = Report.build(args, loaded, recordings, view, scores, example, boundaries, borrowed, timing)
     with new_folder(out, overwrite=args.overwrite) as folder:
         report.write(folder)
         if not args.no_plots:
-            write_figures(folder, report, loaded, example)
+            write_figures(folder, report, loaded, example, boundaries)
         timing.total = time.perf_counter() - start
         report.write_summary(folder)
     report.folder = out
@@ -114,13 +116,13 @@ def labelled_split(recordings: Any, split: str, path: Path) -> Any:
     """
     from neuro import DataError
 
-    if split not in recordings.splits:
-        raise DataError("the data have no such split", file=path, found=split, expected=" or ".join(recordings.splits))
     view = recordings.split(split)
-    if len(view) == 0:
-        raise DataError(f"the {split} split is empty, so there is nothing to score", file=path)
     if not view.has_labels:
-        raise DataError(f"the {split} split has no labels, so it cannot be scored; its labels were not released", file=path)
+        raise DataError(
+            f"the {split} split has no labels, so it cannot be scored",
+            file=path,
+            expected=f"one of {', '.join(name for name in recordings.splits if recordings.split(name).has_labels)}",
+        )
     return view
 
 

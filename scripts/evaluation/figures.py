@@ -12,7 +12,10 @@ from neuro import BIN_SECONDS
 from neuro.phonemes import SYMBOLS
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from decoders.scoring import Decoded
+    from scripts.evaluation.boundaries import Boundaries
     from scripts.evaluation.checkpoint import Loaded
     from scripts.evaluation.report import Report
 
@@ -39,12 +42,16 @@ class Example:
 
     def offer(self, decoded: Decoded) -> None:
         """Keep the batch's trial if it suits better than the one kept so far."""
+        from decoders.ctc import feasible
+
         batch = decoded.batch
+        fits = feasible(decoded.lengths, batch) & (batch.phoneme_lengths > 0)
+        self.simulated = decoded.simulated
         for b, bins in enumerate(batch.lengths.tolist()):
             seconds = bins * BIN_SECONDS
             frames = int(decoded.lengths[b])
             better = self.logits is None or self.seconds < seconds <= SHOWN_SECONDS
-            if not better or frames < int(batch.phoneme_lengths[b]):
+            if not better or not fits[b]:
                 continue
             self.key, self.seconds = batch.keys[b], seconds
             self.logits = decoded.logits[:frames, b].numpy()
@@ -55,25 +62,58 @@ class Example:
                 self.spikes = spikes[:steps, b].numpy()
 
 
-def write_figures(folder: Path, report: Report, loaded: Loaded, example: Example) -> list[Path]:
+def write_figures(
+    folder: Path, report: Report, loaded: Loaded, example: Example, boundaries: Boundaries
+) -> list[Path]:
     """Draw every plot that the evaluation has data for; hand back the files."""
     from decoders.metrics import confusion_matrix
-    from scripts.plots import confusion, learning_curve
+    from scripts.plots import boundary_entropy, confusion, learning_curve
     from scripts.plots.learning_curve import find_metrics, read_metrics
     from scripts.plots.style import save
 
     scores, split, source = report.scores, f"{report.split} split", report.source
-    written = [
-        save(
-            confusion(
-                confusion_matrix(scores.references, scores.hypotheses), symbols=SYMBOLS, source=source, split=split
-            ),
-            folder / "confusion.png",
-        )
-    ]
-    log = find_metrics(loaded.path)
+    counts = confusion_matrix(scores.references, scores.hypotheses)
+    figures = {"confusion": confusion(counts, symbols=SYMBOLS, source=source, split=split)}
+    log = None if loaded.official else find_metrics(loaded.path)
     if log is not None:
         chance = (report.summary["chance"] or {}).get("best_constant")
-        figure = learning_curve({loaded.name: read_metrics(log)}, source=source, chance=chance)
-        written.append(save(figure, folder / "learning_curve.png"))
-    return written
+        figures["learning_curve"] = learning_curve({loaded.name: read_metrics(log)}, source=source, chance=chance)
+    if example.logits is not None:
+        figures["trial"] = draw_example(example, source, boundaries)
+    if not boundaries.missing:
+        curves = {
+            "with blank": boundaries.curve("entropy"),
+            "phonemes alone (renormalised)": boundaries.curve("entropy_nonblank"),
+        }
+        figures["boundary_entropy"] = boundary_entropy(
+            boundaries.offsets, curves, bin_seconds=BIN_SECONDS, source=source, split=split
+        )
+    return [save(figure, folder / f"{name}.png") for name, figure in figures.items()]
+
+
+def draw_example(example: Example, source: str, boundaries: Boundaries) -> Figure:
+    """The raster of the example trial; without torchaudio its alignment stays empty."""
+    import torch
+
+    from decoders.boundaries import forced_onsets
+    from scripts.plots import spike_raster
+
+    assert example.logits is not None
+    logits = torch.from_numpy(example.logits)
+    size, stride = boundaries.geometry
+    spans: list[tuple[str, float, float]] = []
+    if not boundaries.missing:
+        onsets = forced_onsets(logits.log_softmax(-1), torch.tensor(example.reference))
+        # A frame's moment is the middle of the bins that it looks at.
+        moments = [*((onsets * stride + (size - 1) / 2) * BIN_SECONDS).tolist(), example.seconds]
+        spans = [(SYMBOLS[label], moments[n], moments[n + 1]) for n, label in enumerate(example.reference)]
+    return spike_raster(
+        example.spikes,
+        logits.softmax(-1).numpy(),
+        spans,
+        symbols=SYMBOLS,
+        seconds=example.seconds,
+        source=source,
+        trial=example.key,
+        layer=example.layer or "last spiking layer",
+    )

@@ -14,6 +14,7 @@ from scripts.output import plain, write_csv, write_json
 
 if TYPE_CHECKING:
     from decoders.scoring import Scores
+    from scripts.evaluation.boundaries import Boundaries
     from scripts.evaluation.checkpoint import Loaded
     from scripts.evaluation.figures import Example
 
@@ -61,6 +62,7 @@ class Report:
         view: Any,
         scores: Scores,
         example: Example,
+        boundaries: Boundaries,
         borrowed: dict[str, str],
         timing: Timing,
     ) -> Report:
@@ -92,8 +94,8 @@ class Report:
         chance, note = chance_of(recordings, scores)
         if note:
             warnings.append(note)
-        rates = scores.rates
-        overall = sum(rates.values()) / len(rates) if rates else None
+        if boundaries.missing:
+            warnings.append(boundaries.missing)
         summary: dict[str, Any] = {
             "checkpoint": loaded.path,
             "model": loaded.name,
@@ -107,9 +109,10 @@ class Report:
             "chance": chance,
             "sessions": {name: scored(part) for name, part in scores.sessions().items()},
             "parameters": loaded.decoder.parameter_counts(),
-            "spike_rate": overall,
-            "spike_rate_unit": "spikes per neuron and step, mean over layers",
-            "spike_rate_layers": rates,
+            "spike_rate": scores.spike_rate,
+            "spike_rate_unit": "spikes per neuron and step, mean over all neurons",
+            "spike_rate_layers": scores.layer_rates,
+            "boundaries": boundaries.summary(),
             "seconds_of_data": float(view.lengths().sum()) * BIN_SECONDS,
             "warnings": warnings,
         }
@@ -179,14 +182,9 @@ def chance_of(recordings: Any, scores: Scores) -> tuple[dict[str, float] | None,
     """PER that needs no recording, chosen on the training labels; None and the reason where there are none."""
     from decoders.chance import chance_rates
 
-    if "train" not in recordings.splits or len(recordings.split("train")) == 0:
-        return None, "no chance level: it is found on training labels, and the data have no train split"
-    return chance_rates(training_labels(recordings.split("train")), scores.references), None
-
-
-def training_labels(train: Any) -> list[Any]:
-    """Phoneme ids of every training trial, read without the features."""
-    return [label for label in train.labels() if label is not None]
+    if "train" not in recordings.splits or not recordings.split("train").has_labels:
+        return None, "no chance level: it is found on training labels, and the data have none"
+    return chance_rates(recordings.split("train").labels(), scores.references), None
 
 
 def spell(labels: list[int]) -> str:
