@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
 
 import snn
 from decoders.cores.base import Core
@@ -22,7 +23,11 @@ class ResidualSNN(Core):
     pool
         Average the spikes over this many bins, so that the head and CTC run at a lower rate; 1 keeps every bin.
         The last ``T mod pool`` bins of a trial fall away.
-    max_delay, min_delay, shortcut, norm, beta, threshold, spike_grad, reset_mechanism, dropout, seed, neuron
+    spike_grad
+        A surrogate gradient, or the name of one in `snn.SURROGATES`.
+    dropout
+        On spikes wherever they meet weights, those of the head among them, in training.
+    max_delay, min_delay, shortcut, norm, beta, threshold, reset_mechanism, seed, neuron, delay_cap
         As in `snn.ResidualSNN`.
     """
 
@@ -44,10 +49,13 @@ class ResidualSNN(Core):
         dropout: float = 0.0,
         seed: int = 0,
         neuron: Any = None,
+        delay_cap: int = 63,
     ) -> None:
         super().__init__(in_features, width)
         if pool < 1:
             raise ValueError(f"pool is a number of bins, 1 or more: found {pool}")
+        if isinstance(spike_grad, str) and spike_grad not in snn.SURROGATES:
+            raise ValueError(f"spike_grad is one of {', '.join(snn.SURROGATES)}: found {spike_grad!r}")
         self.out_features, self.pool = width, pool
         self.net = snn.ResidualSNN(
             in_features,
@@ -59,13 +67,28 @@ class ResidualSNN(Core):
             norm=norm,
             beta=beta,
             threshold=threshold,
-            spike_grad=spike_grad,
+            spike_grad=snn.SURROGATES[spike_grad]() if isinstance(spike_grad, str) else spike_grad,
             reset_mechanism=reset_mechanism,
             dropout=dropout,
             readout=None,
             seed=seed,
             neuron=neuron,
+            delay_cap=delay_cap,
         )
+        self.dropout = nn.Dropout(dropout)
+
+    @classmethod
+    def count(cls, in_features: int, width: int, **options: Any) -> int:
+        """Parameters that a core of this width would have, from three tiny ones.
+
+        Delays are drawn on the processor, so that the same seed is the same network everywhere, and cannot be made
+        without memory. But every matrix has the width once or twice: the count is a parabola, and three points give it.
+        """
+        with torch.random.fork_rng(devices=[]):
+            p1, p2, p3 = (sum(p.numel() for p in cls(in_features, w, **options).parameters()) for w in (1, 2, 3))
+        # Newton's forward differences from width 1.
+        first, second = p2 - p1, p3 - 2 * p2 + p1
+        return p1 + (width - 1) * first + (width - 1) * (width - 2) // 2 * second
 
     def output_lengths(self, lengths: torch.Tensor) -> torch.Tensor:
         """``floor(lengths / pool)``."""
@@ -80,6 +103,7 @@ class ResidualSNN(Core):
         """
         inner, waiting = state if state is not None else (None, None)
         spikes, inner = self.net(x, inner, lengths)
+        spikes = self.dropout(spikes)
         if self.pool == 1:
             return spikes, lengths, (inner, None)
         if waiting is not None:
