@@ -48,7 +48,7 @@ examples:
   ranvier doctor                                   what this machine has, and what is missing
   ranvier simulate data/sim --sessions 4 --seed 1  a participant to practise on
   ranvier train fit --config residual_snn_500k --data.path data/sim
-  ranvier evaluate runs/my_run --data data/sim     score it on the validation split
+  ranvier evaluate runs/residual_snn_500k --data data/sim
 
 `ranvier COMMAND --help` explains a command. `--debug` shows where an error came from.
 """
@@ -109,7 +109,7 @@ def _dispatch(name: str, arguments: list[str]) -> int:
         return 0
     if name not in COMMANDS:
         return _complain("", _unknown(name))
-    return _call(name, arguments[1:])
+    return call(name, arguments[1:])
 
 
 def overview() -> str:
@@ -140,7 +140,8 @@ def explain(error: BaseException) -> str | None:
     return None
 
 
-def _call(name: str, arguments: list[str]) -> int:
+def call(name: str, arguments: list[str]) -> int:
+    """Run one command with its own arguments; errors come through as they are raised."""
     module: ModuleType = importlib.import_module(COMMANDS[name].module)
     if hasattr(module, "run_argv"):
         return module.run_argv(arguments)
@@ -177,7 +178,9 @@ def _from_worker(message: str) -> str:
 
 
 def _raised_by(error: BaseException, room: str) -> bool:
-    """Whether a ValueError or TypeError was raised in a room that has no error class of its own."""
+    """Whether an error was raised on purpose in a room that has no class of its own for a user's mistakes."""
+    if type(error).__module__.split(".")[0] == room:
+        return True
     if not isinstance(error, (ValueError, TypeError)) or error.__traceback__ is None:
         return False
     innermost = list(traceback.walk_tb(error.__traceback__))[-1][0]

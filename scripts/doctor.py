@@ -76,11 +76,11 @@ def devices() -> Report:
     return found
 
 
-def kernels() -> Any:
+def kernels() -> Report:
     """Backend per operator with the reason, from the dispatcher of `snn`."""
     import snn
 
-    return snn.explain()
+    return {f"{choice.operator} on {choice.device}": f"{choice.backend}: {choice.why}" for choice in snn.explain()}
 
 
 def extras() -> Report:

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Score, write the folder, print one screen."""
     report = evaluate(args)
     if args.json:
-        print(report.json())
+        report.print_json()
     else:
         report.print()
     return 0

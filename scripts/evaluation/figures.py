@@ -68,16 +68,16 @@ def write_figures(
     """Draw every plot that the evaluation has data for; hand back the files."""
     from decoders.metrics import confusion_matrix
     from scripts.plots import boundary_entropy, confusion, learning_curve
-    from scripts.plots.learning_curve import find_metrics, read_metrics
+    from scripts.plots.learning_curve import find_curves, read_curves
     from scripts.plots.style import save
 
     scores, split, source = report.scores, f"{report.split} split", report.source
     counts = confusion_matrix(scores.references, scores.hypotheses)
     figures = {"confusion": confusion(counts, symbols=SYMBOLS, source=source, split=split)}
-    log = None if loaded.official else find_metrics(loaded.path)
+    log = None if loaded.official else find_curves(loaded.path)
     if log is not None:
         chance = (report.summary["chance"] or {}).get("best_constant")
-        figures["learning_curve"] = learning_curve({loaded.name: read_metrics(log)}, source=source, chance=chance)
+        figures["learning_curve"] = learning_curve({loaded.name: read_curves(log)}, source=source, chance=chance)
     if example.logits is not None:
         figures["trial"] = draw_example(example, source, boundaries)
     if not boundaries.missing:

@@ -142,9 +142,9 @@ class Report:
         self.summary["seconds"] = {"decoding": self.timing.decoding, "total": self.timing.total}
         write_json(folder / "summary.json", self.summary)
 
-    def json(self) -> str:
-        """The summary and the folder of the other files."""
-        return json.dumps(plain({**self.summary, "folder": self.folder}), indent=2)
+    def print_json(self) -> None:
+        """Print the summary and where the other files are."""
+        print_json({**self.summary, "folder": self.folder})
 
     def print(self) -> None:
         """One screen: sessions, overall, chance, sizes."""
@@ -185,6 +185,11 @@ def chance_of(recordings: Any, scores: Scores) -> tuple[dict[str, float] | None,
     if "train" not in recordings.splits or not recordings.split("train").has_labels:
         return None, "no chance level: it is found on training labels, and the data have none"
     return chance_rates(recordings.split("train").labels(), scores.references), None
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print on stdout what `write_json` would write."""
+    print(json.dumps(plain(content), indent=2))
 
 
 def spell(labels: list[int]) -> str:

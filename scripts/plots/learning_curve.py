@@ -20,43 +20,42 @@ if TYPE_CHECKING:
 Curves = dict[str, tuple[np.ndarray, np.ndarray]]
 """Logged name -> (updates, values)."""
 
+CURVE_FILE = "learning_curve.csv"
+"""What `ranvier train` writes into a run's folder."""
 
-def read_metrics(path: Path) -> Curves:
-    """Every logged quantity of a run's ``metrics.csv``.
 
-    The logger writes one row an event and leaves the other columns empty; a quantity's curve is its filled rows.
+def read_curves(path: Path) -> Curves:
+    """Every logged quantity of a run's ``learning_curve.csv``.
+
+    A row holds what was measured at one update and leaves the other cells empty; a quantity's curve is its filled
+    cells.
 
     Raises
     ------
     DataError
-        If the file has no ``step`` column.
+        If the file has no column ``update``, no rows, or a cell that is no number.
     """
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    if not rows or "step" not in rows[0]:
-        raise DataError("a run's log needs a column `step` and at least one row", file=path)
+    if not rows or "update" not in rows[0]:
+        raise DataError("a run's log needs a column `update` and at least one row", file=path)
     curves: Curves = {}
-    for name in rows[0]:
-        points = [(int(row["step"]), float(row[name])) for row in rows if name != "step" and row[name] and row["step"]]
+    for name in rows[0].keys() - {"update"}:
+        try:
+            points = [(int(row["update"]), float(row[name])) for row in rows if row[name]]
+        except ValueError as error:
+            raise DataError("a run's log holds something that is no number", file=path, field=name) from error
         if points:
             steps, values = zip(*points, strict=True)
             curves[name] = (np.array(steps), np.array(values))
     return curves
 
 
-def find_metrics(checkpoint: Path) -> Path | None:
-    """The log of the run that a checkpoint belongs to: ``metrics.csv`` in its folder or one of three above."""
-    for folder in list(checkpoint.resolve().parents)[:4]:
-        for candidate in (folder / "metrics.csv", *sorted(folder.glob("csv/**/metrics.csv"))):
-            if candidate.is_file():
-                return candidate
-    return None
-
-
-def _named(curves: Curves, *words: str) -> tuple[np.ndarray, np.ndarray] | None:
-    for name, curve in curves.items():
-        if all(word in name.lower().replace("/", "_").split("_") for word in words):
-            return curve
+def find_curves(checkpoint: Path) -> Path | None:
+    """The log of the run that a checkpoint belongs to, in the checkpoint's folder or the one above; None without."""
+    for folder in list(checkpoint.resolve().parents)[:2]:
+        if (folder / CURVE_FILE).is_file():
+            return folder / CURVE_FILE
     return None
 
 
@@ -66,8 +65,7 @@ def learning_curve(runs: Mapping[str, Curves], *, source: str, chance: float | N
     Parameters
     ----------
     runs
-        Name of the run -> its curves, as `read_metrics` hands them out. Quantities are found by the words in their
-        names: ``val`` and ``per``; ``train`` and ``loss``.
+        Name of the run -> its curves, as `read_curves` hands them out; drawn are ``val_per`` and ``train_loss``.
     chance
         PER of the best constant sequence, as a fraction; drawn as a dashed line.
     """
@@ -76,8 +74,8 @@ def learning_curve(runs: Mapping[str, Curves], *, source: str, chance: float | N
     right: Axes
     left, right = figure.subplots(1, 2)
     for colour, (name, curves) in zip(COLOURS * math.ceil(len(runs) / len(COLOURS)), runs.items(), strict=False):
-        for axes, words, scale in ((left, ("val", "per"), 100.0), (right, ("train", "loss"), 1.0)):
-            curve = _named(curves, *words)
+        for axes, quantity, scale in ((left, "val_per", 100.0), (right, "train_loss", 1.0)):
+            curve = curves.get(quantity)
             if curve is not None:
                 mark = "o" if len(curve[0]) < 40 else None
                 axes.plot(curve[0], scale * curve[1], color=colour, label=name, marker=mark, markersize=3, linewidth=1.3)

@@ -41,8 +41,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tiny.write_checkpoint(tmp_path_factory.mktemp("run") / "my_run" / "checkpoints" / "best.ckpt")
-    log = path.parent.parent / "metrics.csv"
-    log.write_text("step,train_loss,val_per\n0,4.0,\n5,,1.0\n")
+    log = path.parent.parent / "learning_curve.csv"
+    log.write_text("update,epoch,train_loss,val_per\n1,0,4.0,\n5,0,,1.0\n")
     return path
 
 

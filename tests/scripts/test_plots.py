@@ -13,13 +13,13 @@ from neuro.phonemes import SYMBOLS
 pytest.importorskip("matplotlib", reason="plots need matplotlib, from ranvier[train]")
 
 from scripts.plots import PLOTS, boundary_entropy, confusion, learning_curve, spike_raster
-from scripts.plots.learning_curve import find_metrics, read_metrics
+from scripts.plots.learning_curve import find_curves, read_curves
 from scripts.plots.style import save
 
 RNG = np.random.default_rng(0)
 CURVES = {
-    "val/per": (np.array([0, 100]), np.array([1.0, 0.25])),
-    "train/loss": (np.array([0, 50, 100]), np.array([3.0, 2.0, 1.0])),
+    "val_per": (np.array([0, 100]), np.array([1.0, 0.25])),
+    "train_loss": (np.array([0, 50, 100]), np.array([3.0, 2.0, 1.0])),
 }
 SPIKES = RNG.random((40, 300)) < 0.1
 POSTERIORS = RNG.dirichlet(np.ones(41), size=10)
@@ -86,24 +86,24 @@ def test_confusion_rows_are_shares_of_the_reference() -> None:
     assert np.isnan(np.asarray(image.filled(np.nan))[5]).all(), "a phoneme that was never said has no shares"
 
 
-def test_metrics_skip_the_cells_that_a_row_leaves_empty(tmp_path: Path) -> None:
-    log = tmp_path / "metrics.csv"
-    log.write_text("epoch,step,train/loss,val/per\n0,0,3.5,\n0,10,,0.9\n1,20,2.5,\n")
-    curves = read_metrics(log)
-    assert curves["train/loss"][0].tolist() == [0, 20] and curves["train/loss"][1].tolist() == [3.5, 2.5]
-    assert curves["val/per"][1].tolist() == [0.9]
+def test_curves_skip_the_cells_that_a_row_leaves_empty(tmp_path: Path) -> None:
+    log = tmp_path / "learning_curve.csv"
+    log.write_text("update,epoch,train_loss,val_per\n5,0,3.5,\n10,0,,0.9\n20,1,2.5,\n")
+    curves = read_curves(log)
+    assert curves["train_loss"][0].tolist() == [5, 20] and curves["train_loss"][1].tolist() == [3.5, 2.5]
+    assert curves["val_per"][1].tolist() == [0.9]
 
 
-def test_a_log_without_steps_is_refused(tmp_path: Path) -> None:
-    log = tmp_path / "metrics.csv"
+def test_a_log_without_updates_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "learning_curve.csv"
     log.write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="step"):
-        read_metrics(log)
+    with pytest.raises(DataError, match="update"):
+        read_curves(log)
 
 
 def test_the_log_is_found_from_the_checkpoint(tmp_path: Path) -> None:
     checkpoint = tmp_path / "run" / "checkpoints" / "best.ckpt"
     checkpoint.parent.mkdir(parents=True)
-    assert find_metrics(checkpoint) is None
-    (tmp_path / "run" / "metrics.csv").touch()
-    assert find_metrics(checkpoint) == (tmp_path / "run" / "metrics.csv").resolve()
+    assert find_curves(checkpoint) is None
+    (tmp_path / "run" / "learning_curve.csv").touch()
+    assert find_curves(checkpoint) == (tmp_path / "run" / "learning_curve.csv").resolve()
