@@ -1,1 +1,35 @@
 """Spiking layers: the maths, its fast versions, and the modules built from them."""
+
+from snn import functional
+from snn.delay import FixedDelayLinear
+from snn.dispatch import BackendError, explain, use_backend
+from snn.fold import fold_batch_norm
+from snn.neurons import LIF, SpikingNeuron
+from snn.norm import MaskedBatchNorm
+from snn.readout import LeakyReadout, LinearReadout
+from snn.record import SpikeRecorder
+from snn.residual import ResidualSNN, ResidualState
+from snn.surrogate import SURROGATES, ArcTan, FastSigmoid, Sigmoid, Surrogate, Triangle
+
+__all__ = [
+    "LIF",
+    "SURROGATES",
+    "ArcTan",
+    "BackendError",
+    "FastSigmoid",
+    "FixedDelayLinear",
+    "LeakyReadout",
+    "LinearReadout",
+    "MaskedBatchNorm",
+    "ResidualSNN",
+    "ResidualState",
+    "Sigmoid",
+    "SpikeRecorder",
+    "SpikingNeuron",
+    "Surrogate",
+    "Triangle",
+    "explain",
+    "fold_batch_norm",
+    "functional",
+    "use_backend",
+]

@@ -1,0 +1,1 @@
+"""One folder for each operator, one file for each of its backends; `snn.dispatch` says how to add one."""
