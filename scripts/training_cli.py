@@ -1,0 +1,167 @@
+"""The machinery behind ``ranvier train``: LightningCLI with our task, data, callbacks and folders."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pytorch_lightning import Trainer
+from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI, SaveConfigCallback
+from pytorch_lightning.loggers import TensorBoardLogger
+from rich.console import Console
+
+from decoders.training import (
+    Checkpoints,
+    Interrupted,
+    PhonemeTask,
+    RecordingsData,
+    best_checkpoint,
+    last_checkpoint,
+    make_trainer,
+)
+from neuro import DataError
+from scripts.train import BASE, Request, recipes
+
+OF_THE_CALL = ("run", "resume")
+"""Options that belong to one call and not to the recipe, so that the saved recipe does not have them."""
+
+
+class SaveRecipe(SaveConfigCallback):
+    """Writes the whole recipe into the run's folder as ``config.yaml``."""
+
+    def save_config(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        """Write it under another name and rename it."""
+        if stage != "fit":
+            return
+        folder = Path(trainer.default_root_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        config = self.config.clone()
+        for name in OF_THE_CALL:
+            config.pop(name, None)
+        partial = folder / f".config.yaml.partial-{os.getpid()}"
+        partial.write_text(self.parser.dump(config, skip_none=False, skip_validation=True))
+        partial.replace(folder / "config.yaml")
+
+
+class TrainCLI(LightningCLI):
+    """LightningCLI for one task and one kind of data, with a folder for each run."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        defaults = {"default_config_files": [str(recipes()[BASE])]}
+        super().__init__(
+            PhonemeTask,
+            RecordingsData,
+            save_config_callback=None,
+            seed_everything_default=1,
+            parser_kwargs={"prog": "ranvier train", "fit": dict(defaults), "validate": dict(defaults)},
+            args=request.argv,
+            auto_configure_optimizers=False,
+            load_from_checkpoint_support=False,
+        )
+
+    @staticmethod
+    def subcommands() -> dict[str, set[str]]:
+        """What can be done; the run's folder decides on checkpoints."""
+        ours = {"model", "datamodule", "ckpt_path", "weights_only"}
+        return {"fit": ours | {"train_dataloaders", "val_dataloaders"}, "validate": ours | {"dataloaders", "verbose"}}
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add the run's folder and its checkpoints; let the data tell the model its sizes, one seed serve both."""
+        parser.add_argument("--run", type=str | None, help="Folder of the run. Default: runs/RECIPE.")
+        parser.add_argument("--resume", action="store_true", help="Go on from the last checkpoint in the run's folder.")
+        parser.add_lightning_class_args(Checkpoints, "checkpoint")
+        parser.link_arguments("data.n_channels", "model.n_channels", apply_on="instantiate")
+        parser.link_arguments("data.n_days", "model.n_days", apply_on="instantiate")
+        parser.link_arguments("seed_everything", "model.seed")
+        parser.link_arguments("seed_everything", "data.seed")
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
+        """Parse the given arguments, whatever the process was called with."""
+        self.config = parser.parse_args(args)
+
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        """Trainer of the recipe, in the run's folder."""
+        options = dict(self._get(self.config_init, "trainer"))
+        fitting = self.subcommand == "fit"
+        if options.get("logger") is None and fitting:
+            options["logger"] = TensorBoardLogger(str(self.request.run), name="tensorboard", version="")
+        callbacks = options.pop("callbacks", None) or []
+        callbacks = callbacks if isinstance(callbacks, list) else [callbacks]
+        if fitting:
+            callbacks.append(SaveRecipe(self._parser("fit"), self.config["fit"], save_to_log_dir=False))
+        options.pop("default_root_dir", None)
+        options.pop("use_distributed_sampler", None)
+        return make_trainer(
+            self.request.run, checkpoints=self._get(self.config_init, "checkpoint"), callbacks=callbacks, **options
+        )
+
+    def fit(self, model: PhonemeTask, datamodule: RecordingsData) -> None:
+        """Fit from the start, or from the run's last checkpoint."""
+        start = last_checkpoint(self.request.run) if self.request.resume else None
+        if self.trainer.is_global_zero:
+            self._say(start)
+        self.trainer.fit(model, datamodule=datamodule, ckpt_path=start)
+        if self.trainer.is_global_zero:
+            self._conclude()
+
+    def validate(self, model: PhonemeTask, datamodule: RecordingsData) -> None:
+        """Score the run's best checkpoint on the validation split."""
+        best = best_checkpoint(self.request.run)
+        if best is None:
+            raise DataError("the run has no best checkpoint yet", file=self.request.run)
+        figures = self.trainer.validate(model, datamodule=datamodule, ckpt_path=best, verbose=False)
+        for name, value in figures[0].items():
+            _console().print(f"{name:<10}{value:.4f}", highlight=False)
+
+    def _say(self, start: Path | None) -> None:
+        counts = self.model.decoder.parameter_counts()
+        sizes = ", ".join(f"{name} {counts[name]:,}" for name in ("core", "day", "head", "total") if name in counts)
+        place = "from the start" if start is None else f"from {start}"
+        if self.request.resume and start is None:
+            place += " (no checkpoint was written yet)"
+        console = _console()
+        console.print(f"{self.model.hparams.core}: {sizes} parameters", highlight=False)
+        console.print(f"run {self.request.run} {place}", highlight=False)
+
+    def _conclude(self) -> None:
+        checkpoints = self.trainer.checkpoint_callback
+        if not isinstance(checkpoints, Checkpoints) or checkpoints.best_step < 0:
+            return
+        _console().print(
+            f"best validation PER {checkpoints.best_per:.2%} at update {checkpoints.best_step}: "
+            f"{best_checkpoint(self.request.run)}\n"
+            f"score it: ranvier evaluate {self.request.run} --data {self.datamodule.path}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def fit_or_validate(request: Request) -> int:
+    """Do what was asked for; returns the exit code."""
+    resume = f"ranvier train fit --run {request.run} --resume"
+    try:
+        TrainCLI(request)
+    except Interrupted as stopped:
+        if _is_first():
+            _console().print(f"{stopped}\nresume with: {resume}", highlight=False, soft_wrap=True)
+        return stopped.code
+    except SystemExit as ended:
+        if isinstance(ended.__context__, KeyboardInterrupt):
+            if last_checkpoint(request.run):
+                text = f"stopped at once; what came after the last checkpoint is lost\nresume with: {resume}"
+            else:
+                text = "stopped before the first checkpoint"
+            _console().print(text, highlight=False, soft_wrap=True)
+            return 130
+        return int(ended.code or 0)
+    return 0
+
+
+def _console() -> Console:
+    return Console(stderr=True)
+
+
+def _is_first() -> bool:
+    return os.environ.get("LOCAL_RANK", "0") == "0"
