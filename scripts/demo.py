@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from scripts.evaluation.report import Report
 
 HELP = """\
-Simulates a participant, trains a small spiking decoder and a GRU of the same size on it with the same number of updates,
-scores both on sentences that neither saw, and prints one table. Takes a few minutes on two cores and needs no data.
+Simulates a participant, trains a small spiking decoder and a GRU of the same size on it with the same number of
+updates, scores both on sentences that neither saw, and prints one table. Takes a few minutes on two cores and needs no
+data.
 
 The participant is simulated: the figures show that the pipeline works, not how well anybody's speech can be decoded.
 
@@ -49,7 +50,9 @@ SIMULATED = "simulated participant"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``ranvier demo``."""
-    parser.add_argument("--out", type=Path, default=Path("runs/demo"), help="folder for everything (default: runs/demo)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/demo"), help="folder for everything (default: runs/demo)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of the participant and of training (default: 1)")
     parser.add_argument("--overwrite", action="store_true", help="replace the folder of an earlier demo")
     parser.add_argument(
@@ -110,7 +113,11 @@ def train_command(args: argparse.Namespace, name: str, data: Path, folder: Path)
         "train", "fit", "--config", CONTESTANTS[name].recipe, "--data.path", str(data), "--run", str(folder),
         "--seed_everything", str(args.seed),
     ]  # fmt: skip
-    return command + (["--trainer.max_steps", str(args.updates)] if args.updates else [])
+    if args.updates:
+        # A run must be validated at least once to have a best checkpoint.
+        between = str(max(1, args.updates // 5))
+        command += ["--trainer.max_steps", str(args.updates), "--trainer.val_check_interval", between]
+    return command
 
 
 def _stage(console: Console, title: str, command: list[str]) -> float:
@@ -140,7 +147,9 @@ def _evaluate(console: Console, contestant: Contestant, folder: Path, data: Path
 
     console.rule(f"3/3 evaluating: {contestant.title}", align="left")
     command = [str(folder), "--data", str(data), "--split", "val", "--source", SIMULATED]
-    console.print("$ ranvier evaluate " + shlex.join(command), style="dim", highlight=False, soft_wrap=True, markup=False)
+    console.print(
+        "$ ranvier evaluate " + shlex.join(command), style="dim", highlight=False, soft_wrap=True, markup=False
+    )
     parser = argparse.ArgumentParser()
     evaluate.add_arguments(parser)
     return evaluate.evaluate(parser.parse_args([*command, *(["--json"] if args.json else [])]))
@@ -191,7 +200,7 @@ def _print(
     console.rule(align="left")
     console.print(table)
     console.print(
-        "core, total: parameters. spike rate: spikes per neuron and step. One seed; greedy decoding, no language model.",
+        "core, total: parameters; spike rate: spikes per neuron and step; one seed; greedy decoding, no language model",
         style="dim",
     )
     console.print(f"everything took {seconds:.0f} s and is in {args.out}; open {args.out / 'learning_curve.png'}")

@@ -51,7 +51,7 @@ def versions() -> Report:
     for requirement in metadata.requires("ranvier") or ():
         if "extra ==" not in requirement:
             name = _distribution(requirement)
-            found[name] = _version(name) or "MISSING: pip install ranvier"
+            found[name] = _version(name) or "MISSING: install ranvier again"
     return found
 
 

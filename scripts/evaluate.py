@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--new-sessions",
         choices=("error", "previous"),
         default="error",
-        help="sessions that the checkpoint never saw: stop, or use the day layer of the last one before (default: error)",
+        help="sessions new to the checkpoint: stop, or use the day layer of the last one before (default: error)",
     )
     add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
     add("--batch-size", type=_positive, default=16, help="trials decoded together; changes no result (default: 16)")

@@ -14,7 +14,14 @@ def progress_bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Call
     Where stderr is no terminal, two plain lines (start and end) stand in for the bar.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True, quiet=quiet)
     if not sys.stderr.isatty():

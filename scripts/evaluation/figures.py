@@ -62,9 +62,7 @@ class Example:
                 self.spikes = spikes[:steps, b].numpy()
 
 
-def write_figures(
-    folder: Path, report: Report, loaded: Loaded, example: Example, boundaries: Boundaries
-) -> list[Path]:
+def write_figures(folder: Path, report: Report, loaded: Loaded, example: Example, boundaries: Boundaries) -> list[Path]:
     """Draw every plot that the evaluation has data for; hand back the files."""
     from decoders.metrics import confusion_matrix
     from scripts.plots import boundary_entropy, confusion, learning_curve

@@ -76,9 +76,7 @@ class Report:
         ]
 
         def scored(part: Scores) -> dict[str, Any]:
-            interval = bootstrap_interval(
-                part.references, part.hypotheses, n_resamples=args.bootstrap, seed=args.seed
-            )
+            interval = bootstrap_interval(part.references, part.hypotheses, n_resamples=args.bootstrap, seed=args.seed)
             counts = part.counts
             return {
                 "per": interval.value,

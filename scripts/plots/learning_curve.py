@@ -78,7 +78,9 @@ def learning_curve(runs: Mapping[str, Curves], *, source: str, chance: float | N
             curve = curves.get(quantity)
             if curve is not None:
                 mark = "o" if len(curve[0]) < 40 else None
-                axes.plot(curve[0], scale * curve[1], color=colour, label=name, marker=mark, markersize=3, linewidth=1.3)
+                axes.plot(
+                    curve[0], scale * curve[1], color=colour, label=name, marker=mark, markersize=3, linewidth=1.3
+                )
     if chance is not None:
         left.axhline(100 * chance, color=GREY, linestyle="--", linewidth=1, label="chance (best constant sequence)")
     tidy(left, x="updates", y="phoneme error rate, validation (%)")

@@ -68,20 +68,22 @@ def test_unknown_option_points_to_help(capsys: pytest.CaptureFixture[str]) -> No
     assert "--help" in capsys.readouterr().err
 
 
-class Special(DataError):
+class SpecialError(DataError):
     pass
 
 
 CASES = {
     "user's mistake": (DataError("label outside the set", found=41), 2, "label outside the set: found 41"),
-    "its subclass": (Special("word in no dictionary"), 2, "word in no dictionary"),
+    "its subclass": (SpecialError("word in no dictionary"), 2, "word in no dictionary"),
     "disk full": (OSError(errno.ENOSPC, "No space left on device", "/x/y.hdf5"), 2, "no space left on the device"),
     "disk full, from HDF5": (RuntimeError("(errno = 28, message = 'No space left on device')"), 2, "no space left"),
     "no such file": (FileNotFoundError(errno.ENOENT, "No such file or directory", "gone.ckpt"), 2, "gone.ckpt"),
     "interrupted": (KeyboardInterrupt(), 130, "interrupted"),
     "missing package": (ModuleNotFoundError("No module", name="pytorch_lightning"), 2, "ranvier[train]"),
     "from a worker": (
-        DataError("Caught DataError in worker 0.\nOriginal Traceback (most recent call):\n  f\nneuro.DataError: bad: 3"),
+        DataError(
+            "Caught DataError in worker 0.\nOriginal Traceback (most recent call):\n  f\nneuro.DataError: bad: 3"
+        ),
         2,
         "ranvier fake: bad: 3",
     ),
@@ -117,7 +119,11 @@ def test_a_missing_package_that_no_extra_brings_is_not_explained() -> None:
 
 def test_a_closed_pipe_is_quiet() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from scripts import cli; cli.EXAMPLES *= 20000; sys.exit(cli.main(['-h']))"],
+        [
+            sys.executable,
+            "-c",
+            "import sys; from scripts import cli; cli.EXAMPLES *= 20000; sys.exit(cli.main(['-h']))",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

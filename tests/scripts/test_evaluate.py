@@ -100,7 +100,15 @@ def test_the_batch_size_changes_nothing(checkpoint: Path, tree: Path, tmp_path: 
 def test_the_table_names_model_split_source_and_chance(checkpoint: Path, tree: Path, tmp_path: Path, capsys) -> None:
     assert cli.main(["evaluate", str(checkpoint), "--data", str(tree), "--out", str(tmp_path / "o"), "--no-plots"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    for words in ("residual_snn", "val split", "simulated participant", "chance", "empty output", "95 %", "neurons active"):
+    for words in (
+        "residual_snn",
+        "val split",
+        "simulated participant",
+        "chance",
+        "empty output",
+        "95 %",
+        "neurons active",
+    ):
         assert words in out
 
 
@@ -120,7 +128,7 @@ def test_a_run_folder_stands_for_its_best_checkpoint(checkpoint: Path, tree: Pat
 
 def test_a_folder_without_a_best_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "epoch=1.ckpt").touch()
-    with pytest.raises(DataError, match="no best checkpoint.*epoch=1"):
+    with pytest.raises(DataError, match=r"no best checkpoint.*epoch=1"):
         find_checkpoint(tmp_path)
 
 

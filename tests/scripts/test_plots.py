@@ -26,15 +26,27 @@ POSTERIORS = RNG.dirichlet(np.ones(41), size=10)
 SPANS = [("HH", 0.1, 0.3), ("AY", 0.3, 0.6), ("SIL", 0.6, 0.8)]
 
 FIGURES = {
-    "learning_curve": lambda: learning_curve({"snn": CURVES, "gru": CURVES}, source="simulated participant", chance=0.8),
+    "learning_curve": lambda: learning_curve(
+        {"snn": CURVES, "gru": CURVES}, source="simulated participant", chance=0.8
+    ),
     "spike_raster": lambda: spike_raster(
-        SPIKES, POSTERIORS, SPANS, symbols=SYMBOLS, seconds=0.8, source="simulated participant", trial="t15/val/trial_0001"
+        SPIKES,
+        POSTERIORS,
+        SPANS,
+        symbols=SYMBOLS,
+        seconds=0.8,
+        source="simulated participant",
+        trial="t15/val/trial_0001",
     ),
     "confusion": lambda: confusion(
         RNG.integers(0, 9, (41, 41)), symbols=SYMBOLS, source="simulated participant", split="val split"
     ),
     "boundary_entropy": lambda: boundary_entropy(
-        np.arange(-10, 11), {"with blank": RNG.random(21)}, bin_seconds=0.02, source="simulated participant", split="val"
+        np.arange(-10, 11),
+        {"with blank": RNG.random(21)},
+        bin_seconds=0.02,
+        source="simulated participant",
+        split="val",
     ),
 }
 
