@@ -69,7 +69,7 @@ class Report:
         """Put rates, intervals and chance together."""
         from decoders.metrics import bootstrap_interval
 
-        source = args.source or ("simulated participant" if example.simulated else "recorded")
+        source = args.source or source_of(view, example)
         warnings = [
             f"session {new} is new to the checkpoint: it was decoded with the day layer of {old}"
             for new, old in borrowed.items()
@@ -89,6 +89,7 @@ class Report:
                 "deletions": counts.deletions,
             }
 
+        warnings += untrained_days(loaded, recordings, view)
         chance, note = chance_of(recordings, scores)
         if note:
             warnings.append(note)
@@ -174,6 +175,28 @@ class Report:
         for warning in self.warnings:
             console.print(f"note: {warning}", style="yellow", markup=False)
         console.print(f"results: {self.folder}", markup=False)
+
+
+def source_of(view: Any, example: Example) -> str:
+    """Simulated or recorded, by what the trials tell: true onsets, or dates long before any release."""
+    from neuro.simulate.calendar import FIRST_DAY
+
+    years = [ref.session.partition(".")[2][:4] for ref in view.refs]
+    dated_early = all(year.isdigit() and int(year) < FIRST_DAY.year + 10 for year in years)
+    return "simulated participant" if example.simulated or dated_early else "recorded"
+
+
+def untrained_days(loaded: Loaded, recordings: Any, view: Any) -> list[str]:
+    """A note on sessions whose day layer saw no trial in training, as far as these data tell."""
+    if not loaded.decoder.n_days or "train" not in recordings.splits:
+        return []
+    trained = {ref.session for ref in recordings.split("train").refs}
+    untrained = sorted({ref.session for ref in view.refs} - trained)
+    if not untrained:
+        return []
+    return [
+        f"no training trials in these data for {', '.join(untrained)}: their day layers may never have been trained"
+    ]
 
 
 def chance_of(recordings: Any, scores: Scores) -> tuple[dict[str, float] | None, str | None]:
