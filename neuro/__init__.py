@@ -2,6 +2,7 @@
 
 from neuro.batch import Batch, collate
 from neuro.errors import DataError
+from neuro.formats.base import TrialRef
 from neuro.lexicon import Lexicon, UnknownWordError
 from neuro.normalize import RunningZScore, block_zscore, require_counts
 from neuro.phonemes import BLANK, N_SYMBOLS, PHONEMES, SIL, SYMBOLS, PhonemeOrder
@@ -25,6 +26,7 @@ __all__ = [
     "Recordings",
     "RunningZScore",
     "Trial",
+    "TrialRef",
     "UnknownWordError",
     "block_zscore",
     "clean_text",

@@ -14,6 +14,7 @@ import numpy as np
 from neuro.errors import DataError
 from neuro.formats.atomic import new_folder
 from neuro.formats.base import SPLITS, check_features, check_labels, check_session_name, day_of
+from neuro.formats.guarded import new_hdf5
 from neuro.normalize import block_zscore
 from neuro.trial import RawTrial, Trial
 
@@ -121,7 +122,7 @@ class _Writer:
         for split in SPLITS:
             chosen = [i for i, (trial, _) in enumerate(self.pending) if trial.split == split]
             if chosen:
-                with h5py.File(folder / f"data_{split}.hdf5", "w") as file:
+                with new_hdf5(folder / f"data_{split}.hdf5") as file:
                     for number, i in enumerate(chosen):
                         self._write_trial(file.create_group(f"trial_{number:04d}"), self.pending[i][0], features[i])
         self.done.add(self.session)

@@ -1,0 +1,1 @@
+"""What `ranvier bench` can measure, one bench a file."""
