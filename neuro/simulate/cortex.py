@@ -28,19 +28,20 @@ LEAD_SECONDS = 0.1
 SHARED_RANK = 5
 """Number of slow signals common to an area that have nothing to do with speech."""
 
-SLOW_SECONDS = 0.6
+SLOW_SECONDS = 0.5
 """Time constant of the fluctuations that have nothing to do with speech."""
 
-MEDIAN_RATE = 0.54
-"""Crossings per bin at -3.5 x RMS on the median electrode."""
-
-RATE_SPREAD, LOWEST_RATE, HIGHEST_RATE = 0.55, 0.07, 1.4
+MEAN_RATE, RATE_SPREAD, LOWEST_RATE, HIGHEST_RATE = 0.54, 0.28, 0.07, 1.35
+"""Crossings per bin at the form's threshold: mean, standard deviation and limits over electrodes."""
 
 GAIN_SHAPE = 6.0
 """Shape of the gamma law of speech tuning over electrodes: some hear a lot of speech, many a little."""
 
 HIGHEST_BURST = 4.0
 """Cap of the momentary rate at the form's threshold, per bin: 250 Hz."""
+
+HIGHEST_COUNT = 30
+"""No more crossings fit into a bin at -3.5 x RMS, of at least half a millisecond each."""
 
 DISPERSION, DISPERSION_SPREAD = 0.955, 0.10
 """Variance over mean of the counts at a constant rate: mean and standard deviation over electrodes."""
@@ -51,7 +52,7 @@ PASS_MEAN, PASS_SPREAD = 0.42, 0.08
 SPIKE_POWER = 0.10
 """Power that one crossing of the form's threshold adds to a bin, in units of the electrode's background."""
 
-HASH_POWER = 0.14
+HASH_POWER = 0.13
 """Share of the background power that is distant spikes, and so follows the rate."""
 
 POWER_NOISE, POWER_SKEW, POWER_COMMON = 0.125, 0.40, 0.012
@@ -112,8 +113,8 @@ class Cortex:
         self.count_scale = np.ones(N_ELECTRODES)
         for index in range(THRESHOLDS.index(form.threshold)):
             self.count_scale /= self.passes[index]
-        base = np.log(MEDIAN_RATE) + RATE_SPREAD * rng.standard_normal(N_ELECTRODES)
-        self._base_rate = np.clip(base, np.log(LOWEST_RATE), np.log(HIGHEST_RATE)) + np.log(self.count_scale)
+        base = np.clip(MEAN_RATE + RATE_SPREAD * rng.standard_normal(N_ELECTRODES), LOWEST_RATE, HIGHEST_RATE)
+        self._base_rate = np.log(base * self.count_scale)
         self._base_power = np.log(MEDIAN_POWER) + POWER_SPREAD * rng.standard_normal(N_ELECTRODES)
         self.day = lru_cache(maxsize=4)(self._day)
         self._directions: list[tuple[np.ndarray, np.ndarray]] = []
@@ -199,14 +200,15 @@ class Cortex:
         """Crossings at the four thresholds, each a part of the one before; uint8 (T, N) each."""
         first = draw_counts(rates, self.panjer, rng)
         result = {THRESHOLDS[0]: first}
-        flat = first.ravel()
-        where = np.flatnonzero(flat)
-        spikes = np.repeat(where, flat[where])  # one entry a crossing
-        depth = rng.random(len(spikes), dtype=np.float32)
-        reach = np.cumprod(self.passes, axis=0).astype(np.float32)
-        for threshold, share in zip(THRESHOLDS[1:], reach, strict=True):
-            kept = spikes[depth < share[spikes % N_ELECTRODES]]
-            result[threshold] = np.bincount(kept, minlength=flat.size).astype(np.uint8).reshape(first.shape)
+        filled = np.flatnonzero(first)
+        times = first.ravel()[filled]
+        bins = np.repeat(filled, times)  # one entry a crossing
+        electrodes = np.repeat(filled % N_ELECTRODES, times)
+        depth = rng.random(len(bins), dtype=np.float32)
+        for threshold, share in zip(THRESHOLDS[1:], np.cumprod(self.passes, axis=0).astype(np.float32), strict=True):
+            kept = depth < share[electrodes]
+            bins, electrodes, depth = bins[kept], electrodes[kept], depth[kept]
+            result[threshold] = np.bincount(bins, minlength=first.size).astype(np.uint8).reshape(first.shape)
         return result
 
     def power(self, rates: np.ndarray, counts: np.ndarray, day: Day, rng: np.random.Generator) -> np.ndarray:
@@ -254,16 +256,22 @@ def draw_counts(rates: np.ndarray, a: np.ndarray, rng: np.random.Generator) -> n
     uint8 (T, N)
     """
     # The chances sum to 1 but for rounding; stay below what is lost.
-    uniform = rng.random(rates.shape, dtype=np.float32) * np.float32(1 - 2e-6)
-    b = rates * (1 - a) - a
+    uniform = rng.random(rates.shape, dtype=np.float32)
+    uniform *= np.float32(1 - 2e-6)
     chance = np.exp(rates * ((1 - a) * np.log1p(-a) / a))
+    # Most bins are empty: from here on, only those whose count is still growing.
+    left = np.flatnonzero(uniform > chance)
+    electrode = left % rates.shape[1]
+    uniform, chance, a = uniform.ravel()[left], chance.ravel()[left], a[electrode]
+    b = rates.ravel()[left] * (1 - a) - a
     below = chance.copy()
-    counts = np.zeros(rates.shape, np.uint8)
-    for k in range(1, 60):
-        more = uniform > below
-        if not more.any():
-            break
-        counts += more
+    counts = np.zeros(rates.size, np.uint8)
+    k = 1
+    while len(left):
+        counts[left] = k
         chance *= np.maximum(a + b / np.float32(k), 0)
         below += chance
-    return counts
+        more = (uniform > below) & (k < HIGHEST_COUNT)
+        left, uniform, chance, below, a, b = (array[more] for array in (left, uniform, chance, below, a, b))
+        k += 1
+    return counts.reshape(rates.shape)

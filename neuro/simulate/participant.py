@@ -68,7 +68,7 @@ class Participant:
     setting
         A key of `SETTINGS`, or a `Setting` of your own.
     pace
-        A key of `PACES`; None for the pace of the form's own participant.
+        A key of `PACES`; None for the setting's, or else that of the form's own participant.
     sentences
         Your own sentences instead of the grammar's.
     lexicon
@@ -103,7 +103,7 @@ class Participant:
         self.form = _look_up(FORMS, form, "form")
         self.setting = setting if isinstance(setting, Setting) else _look_up(SETTINGS, setting, "setting")
         self.setting_name = setting if isinstance(setting, str) else "own"
-        self.pace_name = self.form.pace if pace is None else pace
+        self.pace_name = pace or self.setting.pace or self.form.pace
         self.pace = _look_up(PACES, self.pace_name, "pace")
         if seed < 0:
             raise DataError("a seed cannot be negative", field="seed", found=seed)

@@ -76,6 +76,8 @@ class Setting:
         Standard deviation of one step of the random walk of log rates over the blocks of a day.
     corpora : str
         Name of the set of corpora: ``"full"`` or ``"short"``.
+    pace : str, or None
+        A key of `PACES` that stands in for the form's.
     speed : float
         Factor on the speaking rate.
     silence : float
@@ -90,6 +92,7 @@ class Setting:
     day_gain: float
     block_drift: float
     corpora: str = "full"
+    pace: str | None = None
     speed: float = 1.0
     silence: float = 1.0
 
@@ -123,7 +126,7 @@ SETTINGS: dict[str, Setting] = {
         tuning_gain=0.24,
         articulation_noise=0.12,
         shared_noise=0.12,
-        private_noise=0.16,
+        private_noise=0.19,
         day_rotation=0.25,
         day_gain=0.12,
         block_drift=0.08,
@@ -137,6 +140,7 @@ SETTINGS: dict[str, Setting] = {
         day_gain=0.05,
         block_drift=0.03,
         corpora="short",
+        pace="t12",
         speed=1.15,
         silence=0.5,
     ),
