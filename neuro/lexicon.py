@@ -70,28 +70,32 @@ def cmu_dictionary_path() -> Path:
     raise DataError("the CMU dictionary is missing; install it with: pip install pocketsphinx")
 
 
-def _read(path: Path, *, checked: bool) -> dict[str, str]:
-    """First pronunciation of every word, as written; ``checked`` tells a faulty line from a good one."""
+def _read_own(path: Path) -> dict[str, str]:
+    """First pronunciation of every word of a user's file, every line checked."""
     entries: dict[str, str] = {}
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        parts = line.split(None, 1)
+        if not parts or line.startswith((";;;", "#")):
+            continue
+        _check(path, number, parts)
+        entries.setdefault(_VARIANT.sub("", parts[0].lower()), parts[1])
+    return entries
+
+
+@cache
+def _cmu() -> dict[str, str]:
+    """First pronunciation of every word; the other ones are listed as ``word(2)``."""
+    pairs = (line.split(None, 1) for line in _text(cmu_dictionary_path()).splitlines())
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0][-1] != ")"}
+
+
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise DataError("dictionary file not found", file=path) from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"dictionary file cannot be read as UTF-8 text: {error}", file=path) from None
-    for number, line in enumerate(text.splitlines(), start=1):
-        parts = line.split(None, 1)
-        if not parts or line.startswith((";;;", "#")):
-            continue
-        word = parts[0].lower()
-        if checked:
-            _check(path, number, parts)
-        elif len(parts) < 2:
-            continue
-        if word.endswith(")"):
-            word = _VARIANT.sub("", word)
-        entries.setdefault(word, parts[1])
-    return entries
 
 
 def _check(path: Path, number: int, parts: list[str]) -> None:
@@ -112,11 +116,6 @@ def _check(path: Path, number: int, parts: list[str]) -> None:
 
 def _split(pronunciation: str) -> list[str]:
     return [phoneme.upper().rstrip("012") for phoneme in pronunciation.split()]
-
-
-@cache
-def _cmu() -> dict[str, str]:
-    return _read(cmu_dictionary_path(), checked=False)
 
 
 class Lexicon:
@@ -149,7 +148,7 @@ class Lexicon:
 
     def __init__(self, file: str | Path | None = None) -> None:
         self.file = None if file is None else Path(file)
-        self._own = {} if self.file is None else _read(self.file, checked=True)
+        self._own = {} if self.file is None else _read_own(self.file)
 
     def __contains__(self, word: str) -> bool:
         """Whether the word itself has an entry (composed words do not count)."""
