@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from neuro import DataError
 from scripts import cli
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,16 +48,20 @@ def test_other_commands_are_understood(command: str) -> None:
     name, *arguments = shlex.split(command)
     module = importlib.import_module(cli.COMMANDS[name].module)
     if name == "train":
+        if "--resume" in arguments:
+            with pytest.raises(DataError, match="no run in this folder"):
+                module.read_request(arguments)
+            return
         request = module.read_request(arguments)
         assert request.subcommand == "fit"
-        check_training_options(request.argv, tmp=request.run)
+        check_training_options(request.argv)
         return
     parser = argparse.ArgumentParser(exit_on_error=False)
     module.add_arguments(parser)
     parser.parse_args(arguments)
 
 
-def check_training_options(argv: list[str], tmp: Path) -> None:
+def check_training_options(argv: list[str]) -> None:
     """Every option by name must be one that the task, the data or the trainer takes."""
     pytest.importorskip("pytorch_lightning", reason="training needs ranvier[train]")
     import inspect
