@@ -32,6 +32,7 @@ import torch
 OPERATORS: dict[str, str] = {
     "lif": "snn.kernels.lif",
     "fixed_delay_linear": "snn.kernels.delay",
+    "masked_batch_norm": "snn.kernels.norm",
 }
 """Operator -> package that lists its backends in `BACKENDS` and builds an example call with `example()`."""
 

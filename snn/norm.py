@@ -5,10 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-
-def frame_mask(lengths: Tensor, steps: int) -> Tensor:
-    """True at real frames: (T, B) from `lengths` (B,) and the number of steps T."""
-    return torch.arange(steps, device=lengths.device).unsqueeze(1) < lengths.unsqueeze(0)
+from snn import functional
 
 
 class MaskedBatchNorm(nn.Module):
@@ -67,41 +64,18 @@ class MaskedBatchNorm(nn.Module):
             raise ValueError(f"MaskedBatchNorm: x must be (T, B, {self.num_features}); found {tuple(x.shape)}")
         if not self.training:
             scale, shift = self.affine()
-            return x * scale + shift
-        work = x.to(torch.promote_types(x.dtype, torch.float32))
-        mean, var, count = self._statistics(work, lengths)
-        self._track(mean.detach(), var.detach(), count)
-        scale = self.weight * torch.rsqrt(var + self.eps)
-        return ((work - mean) * scale + self.bias).to(x.dtype)
+            return (x * scale + shift).to(x.dtype)
+        y, mean, var, count = functional.masked_batch_norm(x, self.weight, self.bias, lengths, eps=self.eps)
+        self._track(mean, var, count)
+        return y
 
     def affine(self) -> tuple[Tensor, Tensor]:
         """Scale and shift (N,) that the layer applies in evaluation mode."""
         scale = self.weight * torch.rsqrt(self.running_var + self.eps)
         return scale, self.bias - self.running_mean * scale
 
-    def _statistics(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean and biased variance (N,) over real frames, and how many there are."""
-        steps, batch, _ = x.shape
-        if lengths is None:
-            count = torch.tensor(float(steps * batch), dtype=x.dtype, device=x.device)
-            mask = None
-        else:
-            if lengths.shape != (batch,):
-                raise ValueError(f"MaskedBatchNorm: lengths must be ({batch},); found {tuple(lengths.shape)}")
-            mask = frame_mask(lengths.to(x.device), steps).unsqueeze(2)
-            count = mask.sum().to(x.dtype)
-        if x.device.type == "cpu" and count < 2:
-            raise ValueError(f"MaskedBatchNorm: training needs at least 2 real frames; found {int(count)}")
-
-        def mean_of(values: Tensor) -> Tensor:
-            # masked_fill and not a product: padding may hold anything, even NaN.
-            return (values if mask is None else values.masked_fill(~mask, 0.0)).sum((0, 1)) / count
-
-        mean = mean_of(x)
-        return mean, mean_of((x - mean).square()), count
-
     @torch.no_grad()
-    def _track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+    def _track(self, mean: Tensor, var: Tensor, count: int | Tensor) -> None:
         unbiased = var * (count / (count - 1))
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)
         self.running_var.lerp_(unbiased.to(self.running_var.dtype), self.momentum)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from snn.functional import frame_mask
 from snn.neurons import SpikingNeuron
-from snn.norm import frame_mask
 
 
 class SpikeRecorder:

@@ -1,0 +1,106 @@
+"""Compiled loops of the leaky integrate-and-fire neuron, fused over time, forward and backward.
+
+Arrays are (P, T, Q): T is stepped through, Q is contiguous. A unit of work is one p and up to `UNIT` of Q, whose
+membranes stay in the nearest cache for the whole sequence.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from snn.kernels.native.compile import compiled
+
+UNIT = 256
+"""Neurons whose membranes are stepped together."""
+
+RESETS = {"zero": 0, "subtract": 1, "none": 2}
+"""Reset mechanism -> its number in the loops below."""
+
+SLOPES = {"arctan": 0, "fast_sigmoid": 1, "sigmoid": 2, "triangle": 3}
+"""`kernel_id` of a surrogate -> its number in `_slope`."""
+
+
+@compiled
+def _slope(kind, a, threshold, v, out):  # type: ignore[no-untyped-def]
+    """Slope of surrogate `kind` with parameter `a` at the membranes `v`, into `out`."""
+    one = v.dtype.type(1)
+    if kind == 0:
+        half, scale = v.dtype.type(a / 2), v.dtype.type(math.pi / 2 * a)
+        for q in range(v.shape[0]):
+            x = scale * (v[q] - threshold)
+            out[q] = half / (one + x * x)
+    elif kind == 1:
+        k = v.dtype.type(a)
+        for q in range(v.shape[0]):
+            x = one + k * abs(v[q] - threshold)
+            out[q] = one / (x * x)
+    elif kind == 2:
+        k = v.dtype.type(a)
+        for q in range(v.shape[0]):
+            s = one / (one + np.exp(-k * (v[q] - threshold)))
+            out[q] = k * s * (one - s)
+    else:
+        w = v.dtype.type(a)
+        for q in range(v.shape[0]):
+            out[q] = max(one - abs(v[q] - threshold) / w, v.dtype.type(0)) / w
+
+
+@compiled
+def forward(current, start, spikes, membranes, last, beta, threshold, reset, keep, unit, first, stop):  # type: ignore[no-untyped-def]
+    """Units first..stop: spikes (P, T, Q), the membrane `last` (P, Q), and with `keep` all `membranes` before reset."""
+    planes, steps, width = current.shape
+    units = (width + unit - 1) // unit
+    one, zero = current.dtype.type(1), current.dtype.type(0)
+    v = np.empty(unit, current.dtype)
+    for u in range(first, stop):
+        p, q0 = u // units, (u % units) * unit
+        size = min(unit, width - q0)
+        for q in range(size):
+            v[q] = start[p, q0 + q]
+        for t in range(steps):
+            row, fired = current[p, t, q0 : q0 + size], spikes[p, t, q0 : q0 + size]
+            for q in range(size):
+                v[q] = beta * v[q] + row[q]
+                fired[q] = one if v[q] > threshold else zero
+            if keep:
+                kept = membranes[p, t, q0 : q0 + size]
+                for q in range(size):
+                    kept[q] = v[q]
+            if reset == 0:
+                for q in range(size):
+                    v[q] = zero if v[q] > threshold else v[q]
+            elif reset == 1:
+                for q in range(size):
+                    v[q] = v[q] - threshold if v[q] > threshold else v[q]
+        for q in range(size):
+            last[p, q0 + q] = v[q]
+
+
+@compiled
+def backward(grad, grad_last, membranes, grad_current, grad_start, beta, threshold, reset, kind, a, unit, first, stop):  # type: ignore[no-untyped-def]
+    """Units first..stop of the gradients of the currents (P, T, Q) and of the start (P, Q), the reset detached."""
+    planes, steps, width = grad.shape
+    units = (width + unit - 1) // unit
+    zero = grad.dtype.type(0)
+    carried, slope = np.empty(unit, grad.dtype), np.empty(unit, grad.dtype)
+    for u in range(first, stop):
+        p, q0 = u // units, (u % units) * unit
+        size = min(unit, width - q0)
+        for q in range(size):
+            carried[q] = grad_last[p, q0 + q]
+        for t in range(steps - 1, -1, -1):
+            v, g = membranes[p, t, q0 : q0 + size], grad[p, t, q0 : q0 + size]
+            out = grad_current[p, t, q0 : q0 + size]
+            _slope(kind, a, threshold, v, slope)
+            if reset == 0:
+                for q in range(size):
+                    out[q] = (zero if v[q] > threshold else carried[q]) + g[q] * slope[q]
+            else:
+                for q in range(size):
+                    out[q] = carried[q] + g[q] * slope[q]
+            for q in range(size):
+                carried[q] = beta * out[q]
+        for q in range(size):
+            grad_start[p, q0 + q] = carried[q]

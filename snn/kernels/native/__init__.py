@@ -1,0 +1,1 @@
+"""What the compiled CPU kernels share: compiling once, vector primitives, and threads."""

@@ -1,0 +1,157 @@
+"""The two inner loops of the delayed layer, written in LLVM's vector types.
+
+numba's own loops would not keep a block of sums in registers while the source of each product moves by its own delay;
+these do. LLVM splits the vectors where the machine's are narrower, so the same code runs on every processor.
+
+Every element of a result is summed in one fixed order by fused multiply-adds, whatever the size of the block it is
+computed in: a result does not depend on what it was batched with, on chunking, or on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+FEATURES = llvm.get_host_cpu_features()
+VECTOR_BYTES = 64 if FEATURES.get("avx512f") else 32
+VECTORS = 8
+"""Vectors of sums that the largest block keeps in registers."""
+
+_INT = ir.IntType(64)
+
+
+def lanes(itemsize: int) -> int:
+    """Numbers in a vector."""
+    return VECTOR_BYTES // itemsize
+
+
+def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once where the processor can and twice where it cannot; the same in every caller."""
+    kind = a.type
+    if not (FEATURES.get("fma") or FEATURES.get("neon")):
+        return builder.fadd(builder.fmul(a, b), c)
+    name = f"llvm.fma.v{kind.count}f{32 if isinstance(kind.element, ir.FloatType) else 64}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+    return builder.call(function, [a, b, c])
+
+
+class _Array:
+    """A contiguous array inside generated code: loads and stores at element positions."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        self.builder = builder
+        self.data = context.make_array(kind)(context, builder, value).data
+        self.itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+
+    def pointer(self, position: Any) -> Any:
+        return self.builder.gep(self.data, [position])
+
+    def vector(self, position: Any, kind: Any) -> Any:
+        pointer = self.builder.bitcast(self.pointer(position), kind.as_pointer())
+        return self.builder.load(pointer, align=self.itemsize)
+
+    def put(self, position: Any, value: Any) -> None:
+        pointer = self.builder.bitcast(self.pointer(position), value.type.as_pointer())
+        self.builder.store(value, pointer, align=self.itemsize)
+
+    def scalar(self, position: Any) -> Any:
+        return self.builder.load(self.pointer(position))
+
+
+def _spread(builder: Any, scalar: Any, kind: Any) -> Any:
+    """A vector whose every lane is `scalar`."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
+
+
+def _make_accumulate(vectors: int) -> Any:
+    @intrinsic
+    def accumulate(typing, y, y_at, x, x_at, x_stride, w, w_at, offset, offset_at, count):  # type: ignore[no-untyped-def]
+        """`y[y_at + m] += sum_i w[w_at + i] * x[x_at + i * x_stride + offset[offset_at + i] + m]`, i < count."""
+        signature = types.void(y, y_at, x, x_at, x_stride, w, w_at, offset, offset_at, count)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            arrays = {k: _Array(context, builder, sig.args[k], args[k]) for k in (0, 2, 5, 7)}
+            target, source, weight, shift = arrays[0], arrays[2], arrays[5], arrays[7]
+            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9)]
+            y_from, x_from, stride, w_from, shift_from, number = wide
+            width = lanes(target.itemsize)
+            kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
+            steps = [ir.Constant(_INT, k * width) for k in range(vectors)]
+            sums = []
+            for step in steps:
+                place = cgutils.alloca_once(builder, kind)
+                builder.store(target.vector(builder.add(y_from, step), kind), place)
+                sums.append(place)
+            with cgutils.for_range(builder, number, intp=_INT) as loop:
+                factor = _spread(builder, weight.scalar(builder.add(w_from, loop.index)), kind)
+                moved = builder.sext(shift.scalar(builder.add(shift_from, loop.index)), _INT)
+                row = builder.add(builder.add(x_from, builder.mul(loop.index, stride)), moved)
+                for step, place in zip(steps, sums, strict=True):
+                    value = source.vector(builder.add(row, step), kind)
+                    builder.store(_multiply_add(builder, factor, value, builder.load(place)), place)
+            for step, place in zip(steps, sums, strict=True):
+                target.put(builder.add(y_from, step), builder.load(place))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return accumulate
+
+
+accumulate_1, accumulate_2, accumulate_4, accumulate_8 = (_make_accumulate(k) for k in (1, 2, 4, VECTORS))
+
+
+@intrinsic
+def correlate(typing, out, out_at, g, g_at, x, x_at, x_stride, offset, offset_at, count):  # type: ignore[no-untyped-def]
+    """`out[out_at + k] += sum_m g[g_at + m] * x[x_at + k * x_stride + offset[offset_at + k] + m]`.
+
+    For the `lanes` values of k, over `count` vectors of m.
+    """
+    signature = types.void(out, out_at, g, g_at, x, x_at, x_stride, offset, offset_at, count)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        arrays = {k: _Array(context, builder, sig.args[k], args[k]) for k in (0, 2, 4, 7)}
+        target, left, right, shift = arrays[0], arrays[2], arrays[4], arrays[7]
+        wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 5, 6, 8, 9)]
+        out_from, g_from, x_from, stride, shift_from, number = wide
+        width = lanes(target.itemsize)
+        kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
+        rows, sums = [], []
+        for k in range(width):
+            at = ir.Constant(_INT, k)
+            moved = builder.sext(shift.scalar(builder.add(shift_from, at)), _INT)
+            rows.append(builder.add(builder.add(x_from, builder.mul(at, stride)), moved))
+            place = cgutils.alloca_once(builder, kind)
+            builder.store(ir.Constant(kind, [0.0] * width), place)
+            sums.append(place)
+        with cgutils.for_range(builder, number, intp=_INT) as loop:
+            along = builder.mul(loop.index, ir.Constant(_INT, width))
+            value = left.vector(builder.add(g_from, along), kind)
+            for row, place in zip(rows, sums, strict=True):
+                other = right.vector(builder.add(row, along), kind)
+                builder.store(_multiply_add(builder, value, other, builder.load(place)), place)
+        total = _sum_each(builder, [builder.load(place) for place in sums], width)
+        target.put(out_from, builder.fadd(target.vector(out_from, kind), total))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _sum_each(builder: Any, vectors: list[Any], width: int) -> Any:
+    """The vector whose lane k is the sum of the lanes of vector k; there are as many vectors as lanes."""
+    index = ir.VectorType(ir.IntType(32), width)
+    even = ir.Constant(index, list(range(0, 2 * width, 2)))
+    odd = ir.Constant(index, list(range(1, 2 * width, 2)))
+    while len(vectors) > 1:
+        vectors = [
+            builder.fadd(builder.shuffle_vector(a, b, even), builder.shuffle_vector(a, b, odd))
+            for a, b in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+    return vectors[0]
