@@ -1,6 +1,8 @@
 # Each target is the only command a fresh machine needs: the environment is made in .venv on first use, and a second
 # call installs nothing until pyproject.toml changes.
 PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+# Which torch to install, for instance TORCH='torch==2.13.0'; the newest one that fits when left out.
+TORCH ?=
 VENV := .venv
 BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
@@ -21,12 +23,12 @@ $(BIN)/python:
 # The development install contains everything that the plain one does, so it satisfies both stamps.
 $(RUN_STAMP): pyproject.toml | $(BIN)/python
 	@echo "installing ranvier and what it needs into $(VENV): several minutes the first time"
-	$(PIP) '.[train]'
+	$(PIP) '.[train]' $(TORCH)
 	@touch $@
 
 $(DEV_STAMP): pyproject.toml | $(BIN)/python
 	@echo "installing ranvier and its development tools into $(VENV): several minutes the first time"
-	$(PIP) '.[train,dev]'
+	$(PIP) '.[train,dev]' $(TORCH)
 	@touch $(RUN_STAMP) $@
 
 install: $(RUN_STAMP) ## create .venv and install ranvier into it

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from decoders.alignment import forced_path
 from decoders.ctc import BLANK, needed_frames
 from neuro import DataError
 
@@ -31,7 +32,7 @@ class BoundaryAnalysis:
     entropy, entropy_nonblank : float (n,)
         Of the frame's posterior over all symbols, and over the phonemes alone (renormalised without the blank).
     probability, probability_nonblank : float (n,)
-        Of the phoneme that is spoken in that bin, with and without the blank.
+        Of the phoneme that is spoken in that bin (the first one before its onset), with and without the blank.
     contrast, contrast_nonblank : float
         Mean entropy at offsets of at most 2 bins, minus that at offsets of at least 4; the mean over offsets.
     latency, jitter : float
@@ -59,17 +60,6 @@ class BoundaryAnalysis:
     source: str
 
 
-def _forced_align():
-    try:
-        from torchaudio.functional import forced_align
-    except (ImportError, OSError) as error:  # OSError: a torchaudio built for another torch
-        raise DataError(
-            "forced alignment needs torchaudio, which cannot be loaded here; install ranvier[train] or give onsets",
-            found=str(error).splitlines()[0],
-        ) from error
-    return forced_align
-
-
 def forced_onsets(log_probs: torch.Tensor, phonemes: torch.Tensor) -> np.ndarray:
     """First frame of each phoneme on the likeliest CTC path that spells a label.
 
@@ -87,15 +77,13 @@ def forced_onsets(log_probs: torch.Tensor, phonemes: torch.Tensor) -> np.ndarray
     Raises
     ------
     DataError
-        If torchaudio is missing, or the label is longer than the frames can spell.
+        If the label is longer than the frames can spell.
     """
-    align = _forced_align()
     label = phonemes[None].long().cpu()
     needed = int(needed_frames(label, torch.tensor([label.shape[1]])))
     if needed > log_probs.shape[0]:
         raise DataError("label too long to align", found=f"{log_probs.shape[0]} frames", expected=f"{needed} or more")
-    path, _ = align(log_probs[None].float().cpu().contiguous(), label, blank=BLANK)
-    path = path[0].numpy()
+    path = forced_path(log_probs.double().cpu().contiguous().numpy(), label[0].numpy(), BLANK)
     # A phoneme starts wherever the path takes a symbol that is no blank and that the frame before did not hold.
     starts = (path != BLANK) & np.concatenate([[True], path[1:] != path[:-1]])
     return np.flatnonzero(starts)
@@ -125,7 +113,7 @@ def analyse_boundaries(
         (B, L) zero padded and (B,), as in a batch.
     onsets
         True first bin of each phoneme of each trial (known for simulated data); None to find them by forced
-        alignment, which needs torchaudio.
+        alignment.
     max_offset
         Bins to look at on either side.
     patch
@@ -135,7 +123,7 @@ def analyse_boundaries(
     Raises
     ------
     DataError
-        If no trial can be used, onsets and phonemes differ in number, or torchaudio is needed and missing.
+        If no trial can be used, or onsets and phonemes differ in number.
     """
     size, stride = patch if patch is not None else (1, 1)
     middle = (size - 1) / 2
@@ -152,7 +140,7 @@ def analyse_boundaries(
             full = logits[:T, b].detach().double().cpu().log_softmax(-1)
             phones = full[:, BLANK + 1 :].log_softmax(-1)
         if onsets is None:
-            fits = L > 0 and T >= int(needed_frames(label[None], torch.tensor([L])))
+            fits = L > 0 and int(needed_frames(label[None], torch.tensor([L]))) <= T
             # In bins, the middle of the frame.
             starts = forced_onsets(full, label) * stride + middle if fits else None
         else:

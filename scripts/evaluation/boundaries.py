@@ -36,11 +36,6 @@ class Boundaries:
         self.geometry = frame_geometry(decoder)
         self.missing: str | None = "no trial is long enough to align its labels"
         self._parts: list[BoundaryAnalysis] = []
-        try:
-            import torchaudio  # noqa: F401
-        except (ImportError, OSError) as error:  # OSError: built for another torch
-            self.missing = f"no boundary analysis: torchaudio cannot be loaded ({str(error).splitlines()[0]})"
-            self.add = lambda decoded: None  # type: ignore[method-assign]
 
     def add(self, decoded: Decoded) -> None:
         """Analyse one batch."""

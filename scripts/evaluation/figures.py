@@ -90,7 +90,7 @@ def write_figures(folder: Path, report: Report, loaded: Loaded, example: Example
 
 
 def draw_example(example: Example, source: str, boundaries: Boundaries) -> Figure:
-    """The raster of the example trial; without torchaudio its alignment stays empty."""
+    """The raster of the example trial, with its alignment where there is one."""
     import torch
 
     from decoders.boundaries import forced_onsets
