@@ -22,7 +22,7 @@ def needed_frames(phonemes: torch.Tensor, phoneme_lengths: torch.Tensor) -> torc
     -------
     int64 (B,)
     """
-    inside = torch.arange(1, phonemes.shape[1], device=phonemes.device) < phoneme_lengths[:, None]
+    inside = torch.arange(1, max(1, phonemes.shape[1]), device=phonemes.device) < phoneme_lengths[:, None]
     repeats = ((phonemes[:, 1:] == phonemes[:, :-1]) & inside).sum(1)
     return phoneme_lengths + repeats
 
@@ -58,10 +58,11 @@ def ctc_loss(logits: torch.Tensor, lengths: torch.Tensor, batch: Batch) -> torch
     if logits.shape[0] == 0 or logits.shape[1] == 0:
         return logits.sum() * 0.0
     # 64-bit targets in a matrix and lengths in tensors are what cuDNN does not take, so PyTorch's own loss runs.
+    # A trial without any frame borrows one; like every trial that does not fit it is left out below.
     losses = F.ctc_loss(
         logits.float().log_softmax(-1),
-        batch.phonemes.long(),
-        lengths.long(),
+        F.pad(batch.phonemes, (0, 1)).long(),
+        lengths.clamp(min=1).long(),
         batch.phoneme_lengths.long(),
         blank=BLANK,
         reduction="none",

@@ -239,9 +239,10 @@ OFFICIAL: dict[str, tuple[type[OfficialB2T24] | type[OfficialB2T25], Callable[..
 _PREFIXES = ("module.", "_orig_mod.")
 
 # The '25 checkpoints keep their validation score as a NumPy number; these are all it takes to read one.
-_NUMPY_NUMBERS = [
+_NUMPY_NUMBERS: list[Any] = [
     np.dtype,
     np._core.multiarray.scalar,  # type: ignore[attr-defined]
+    (np._core.multiarray.scalar, "numpy.core.multiarray.scalar"),  # type: ignore[attr-defined] # its name in NumPy 1
     *{type(np.dtype(kind)) for kind in ("f4", "f8", "i4", "i8")},
 ]
 
@@ -310,10 +311,14 @@ def load_official(path: str | Path, form: str) -> OfficialB2T24 | OfficialB2T25:
     try:
         sizes = read_sizes(tensors)
         with torch.device("meta"):
-            wanted = {name: tensor.shape for name, tensor in make(**sizes).state_dict().items()}
+            decoder = make(**sizes)
+        wanted = {name: tensor.shape for name, tensor in decoder.state_dict().items()}
     except KeyError as error:
         raise DataError(
-            f"not a checkpoint of the official {form} decoder", file=path, field=str(error.args[0]), found="no such name"
+            f"not a checkpoint of the official {form} decoder",
+            file=path,
+            field=str(error.args[0]),
+            found="no such name",
         ) from error
     except ValueError as error:
         raise DataError(f"not a checkpoint of the official {form} decoder: {error}", file=path) from error
@@ -332,6 +337,6 @@ def load_official(path: str | Path, form: str) -> OfficialB2T24 | OfficialB2T25:
     problems = [f"{what} {_listed(names)}" for what, names in faults if names]
     if problems:
         raise DataError(f"checkpoint does not fit the official {form} decoder: it " + "; it ".join(problems), file=path)
-    decoder = make(**sizes)
-    decoder.load_state_dict(tensors)
+    # The file's tensors become the parameters: drawing first weights only to replace them takes many seconds.
+    decoder.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
     return decoder.eval()

@@ -88,8 +88,11 @@ class PhonemeDecoder(nn.Module):
         self.smoothing = None if smoothing is None else GaussianSmoothing(smoothing)
         self.day_layers = DayLayers(n_days, n_channels, day_dropout) if n_days else None
         self.input_dropout = nn.Dropout(input_dropout)
+        options = dict(core_options or {})
+        if misplaced := [name for name in ("width", "budget") if name in options]:
+            raise DataError("give this to the decoder, not among core_options", field=", ".join(misplaced))
         in_features = n_channels * (self.patch[0] if self.patch else 1)
-        self.core = build_core(core, in_features, budget=budget, width=width, **(core_options or {}))
+        self.core = build_core(core, in_features, budget=budget, width=width, **options)
         self.head = nn.Linear(self.core.out_features, n_outputs)
 
     def output_lengths(self, lengths: torch.Tensor) -> torch.Tensor:

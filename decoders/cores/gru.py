@@ -32,9 +32,7 @@ class GRU(Core):
         super().__init__(in_features, width)
         self.causal = not bidirectional
         self.out_features = width * (2 if bidirectional else 1)
-        self.gru = nn.GRU(
-            in_features, width, depth, dropout=dropout if depth > 1 else 0.0, bidirectional=bidirectional
-        )
+        self.gru = nn.GRU(in_features, width, depth, dropout=dropout if depth > 1 else 0.0, bidirectional=bidirectional)
         recurrent.initialise(self.gru)
         self.h0 = recurrent.learned_state(width)
 

@@ -1,4 +1,4 @@
-"""What the gated recurrent cores share: initial values, a learned first state, and sequences that end where they end."""
+"""What the gated recurrent cores share: initial values, a learned first state, sequences that end where they end."""
 
 from __future__ import annotations
 

@@ -35,9 +35,7 @@ class ResidualBlock(nn.Module):
         self.convs = nn.ModuleList(CausalConv(width, width, kernel_size, dilation) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(
-        self, x: torch.Tensor, past: Sequence[torch.Tensor | None]
-    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    def forward(self, x: torch.Tensor, past: Sequence[torch.Tensor | None]) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """``x (T, B, width)`` and the past of both convolutions to the same, one chunk later."""
         y, latest = x, []
         for norm, conv, before in zip(self.norms, self.convs, past, strict=True):

@@ -59,9 +59,9 @@ def test_budgets_are_read() -> None:
 def test_what_cannot_be_met_says_what_can() -> None:
     with pytest.raises(DataError, match=r"gru with 7168 input channels.*core parameters, expected 50,000"):
         solve_width("gru", 7168, 50_000)
-    with pytest.raises(DataError, match="unknown core.*found grue, expected residual_snn, gru"):
+    with pytest.raises(DataError, match=r"unknown core.*found grue, expected residual_snn, gru"):
         build_core("grue", 4)
-    with pytest.raises(DataError, match="core gru has no such option.*field detph"):
+    with pytest.raises(DataError, match=r"core gru has no such option.*field detph"):
         build_core("gru", 4, detph=3)
     with pytest.raises(DataError, match="not both"):
         build_core("gru", 4, budget="500k", width=8)

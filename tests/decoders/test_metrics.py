@@ -115,9 +115,7 @@ def test_best_constant_is_nearly_the_best_there_is() -> None:
 def test_best_constant_beats_empty_and_silence_and_never_changes() -> None:
     rng = np.random.default_rng(0)
     words = [rng.integers(1, 40, rng.integers(1, 6)).tolist() for _ in range(300)]
-    labels = [
-        [p for w in rng.integers(0, 300, rng.integers(4, 8)) for p in [*words[w], 40]] for _ in range(600)
-    ]
+    labels = [[p for w in rng.integers(0, 300, rng.integers(4, 8)) for p in [*words[w], 40]] for _ in range(600)]
     rates = metrics.chance_rates(labels[:500], labels[500:])
     assert rates["empty"] == 1.0
     assert rates["best_constant"] <= rates["sil_run"] < 1.0

@@ -1,4 +1,4 @@
-"""The two official decoders: exact sizes, names of the releases, the same logits as a NumPy forward pass, safe loading."""
+"""The two official decoders: exact sizes, names of the releases, logits of a NumPy forward pass, safe loading."""
 
 from __future__ import annotations
 
@@ -174,17 +174,17 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
         torch.save(content, path)
         return path
 
-    with pytest.raises(DataError, match="no official decoder.*found b2t26"):
+    with pytest.raises(DataError, match=r"no official decoder.*found b2t26"):
         load_official(path, "b2t26")
     with pytest.raises(DataError, match="not found"):
         load_official(tmp_path / "absent", "b2t25")
-    with pytest.raises(DataError, match="lacks out.bias"):
+    with pytest.raises(DataError, match=r"lacks out.bias"):
         load_official(saved({k: v for k, v in good.items() if k != "out.bias"}), "b2t25")
-    with pytest.raises(DataError, match="has unknown names extra.weight"):
+    with pytest.raises(DataError, match=r"has unknown names extra.weight"):
         load_official(saved({**good, "extra.weight": torch.zeros(1)}), "b2t25")
     with pytest.raises(DataError, match=r"has other shapes day_biases.1 \(1, 4\) instead of \(1, 5\)"):
         load_official(saved({**good, "day_biases.1": torch.zeros(1, 4)}), "b2t25")
-    with pytest.raises(DataError, match="not a checkpoint of the official b2t24 decoder.*dayWeights"):
+    with pytest.raises(DataError, match=r"not a checkpoint of the official b2t24 decoder.*dayWeights"):
         load_official(saved(good), "b2t24")
     with pytest.raises(DataError, match="no dictionary of named tensors"):
         load_official(saved([1, 2]), "b2t25")

@@ -170,6 +170,8 @@ def test_requests_that_cannot_be_met_are_one_sentence() -> None:
     batch = batch_of([20])
     with pytest.raises(DataError, match="found 12, expected 6"):
         decoder(Batch(**{**batch.__dict__, "features": batch.features.repeat(1, 1, 2)}))
+    with pytest.raises(DataError, match="not among core_options"):
+        PhonemeDecoder(C, core="gru", core_options={"width": 4})
     with pytest.raises(DataError, match="patch"):
         PhonemeDecoder(C, core="gru", width=4, patch=(0, 1))
 

@@ -18,7 +18,7 @@ def paths(T: int, n_symbols: int, label: tuple[int, ...]) -> list[tuple[int, ...
 
 
 def loss(log_probs: np.ndarray, label: tuple[int, ...]) -> float:
-    """Minus the log probability (nats) of a label under ``log_probs (T, symbols)``; infinite where no path spells it."""
+    """Minus the log probability (nats) of a label under ``log_probs (T, symbols)``; infinite without a path."""
     T, n_symbols = log_probs.shape
     scores = [sum(log_probs[t, symbol] for t, symbol in enumerate(path)) for path in paths(T, n_symbols, label)]
     return float("inf") if not scores else -float(np.logaddexp.reduce(scores))
@@ -27,6 +27,4 @@ def loss(log_probs: np.ndarray, label: tuple[int, ...]) -> float:
 def best_path(log_probs: np.ndarray, label: tuple[int, ...]) -> tuple[int, ...]:
     """The likeliest path that spells a label."""
     T, n_symbols = log_probs.shape
-    return max(
-        paths(T, n_symbols, label), key=lambda path: sum(log_probs[t, symbol] for t, symbol in enumerate(path))
-    )
+    return max(paths(T, n_symbols, label), key=lambda path: sum(log_probs[t, symbol] for t, symbol in enumerate(path)))
