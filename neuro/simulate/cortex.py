@@ -105,9 +105,7 @@ class Cortex:
         area_gain = np.array([gain for _, gain in form.areas])[self.area]
         self.gain = (area_gain * rng.gamma(GAIN_SHAPE, 1 / GAIN_SHAPE, N_ELECTRODES)).astype(np.float32)
         self.noise_gain = np.exp(0.3 * rng.standard_normal(N_ELECTRODES)).astype(np.float32)
-        dispersion = np.clip(DISPERSION + DISPERSION_SPREAD * rng.standard_normal(N_ELECTRODES), 0.65, 1.3)
-        self.panjer = (1 - 1 / dispersion).astype(np.float32)  # the "a" of the (a, b, 0) class
-        self.panjer[np.abs(self.panjer) < 1e-3] = 1e-3
+        dispersion = DISPERSION + DISPERSION_SPREAD * rng.standard_normal(N_ELECTRODES)
         self.passes = np.clip(PASS_MEAN + PASS_SPREAD * rng.standard_normal((3, N_ELECTRODES)), 0.1, 0.9)
         # In the '25 form the stored counts are those at -4.5: the same statistics, one threshold deeper.
         self.count_scale = np.ones(N_ELECTRODES)
@@ -115,6 +113,10 @@ class Cortex:
             self.count_scale /= self.passes[index]
         base = np.clip(MEAN_RATE + RATE_SPREAD * rng.standard_normal(N_ELECTRODES), LOWEST_RATE, HIGHEST_RATE)
         self._base_rate = np.log(base * self.count_scale)
+        # Refractoriness makes busy electrodes regular; a quiet one cannot be more regular than chance.
+        dispersion = np.clip(dispersion, 1 - 0.35 * np.minimum(base * self.count_scale, 1), 1.3)
+        self.panjer = (1 - 1 / dispersion).astype(np.float32)  # the "a" of the (a, b, 0) class
+        self.panjer[np.abs(self.panjer) < 1e-3] = 1e-3
         self._base_power = np.log(MEDIAN_POWER) + POWER_SPREAD * rng.standard_normal(N_ELECTRODES)
         self.day = lru_cache(maxsize=4)(self._day)
         self._directions: list[tuple[np.ndarray, np.ndarray]] = []

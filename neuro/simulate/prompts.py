@@ -25,7 +25,7 @@ _FREQUENT = (
 )
 _FIFTY = (
     "hello good bad yes no not my i you we they it is are was am do have need want like go come see help bring feel tell "
-    "know please thank sorry here now more very hungry tired cold music water family nurse home name what where how right"
+    "know please thank sorry here now more very hungry tired cold music water family nurse home name what where how right outside"
 )
 
 
