@@ -53,22 +53,27 @@ class Recordings(Dataset[Trial]):
 
     @property
     def sessions(self) -> list[str]:
+        """All sessions of the recording; the position is the day index."""
         return self.source.sessions
 
     @property
     def n_channels(self) -> int:
+        """Columns of the features."""
         return self.source.n_channels
 
     @property
     def form(self) -> str:
+        """Key in `neuro.formats.FORMATS`."""
         return self.source.form
 
     @property
     def normalized(self) -> bool:
+        """Whether the features are z-scored."""
         return self.source.normalized
 
     @property
     def has_labels(self) -> bool:
+        """Whether every trial of this view carries phonemes."""
         return all(self.source.labelled(split) for split in self.splits)
 
     def __len__(self) -> int:
@@ -151,8 +156,8 @@ def open_recordings(path: str | Path, *, normalize: str = "auto", **options: Any
         (``competitionData`` or the folder around it), or a ``ptDecoder_ctc`` pickle.
     normalize
         ``auto``: features z-scored over blocks, as the official recipes have them ('25 files and pickles hold them so,
-        '24 files are z-scored on reading). ``block``: z-score over blocks, whatever the file holds. ``none``: as stored;
-        counts and uV^2 from '24 files.
+        '24 files are z-scored on reading). ``block``: z-score over blocks, whatever the file holds. ``none``: as
+        stored; counts and uV^2 from '24 files.
     options
         Passed on to the form: for '24 ``tx="tx1"``, ``columns=range(128)`` (None for all 256), ``lexicon``,
         ``open_sessions``; for '25 ``open_files``; for pickles ``competition_days``.
@@ -176,7 +181,9 @@ def open_recordings(path: str | Path, *, normalize: str = "auto", **options: Any
                 return Recordings(form.open(place, normalize=normalize, **options))
             except TypeError as error:
                 if options and "unexpected keyword" in str(error):
-                    raise DataError(f"the form {name} has no such option", file=path, found=", ".join(options)) from None
+                    raise DataError(
+                        f"the form {name} has no such option", file=path, found=", ".join(options)
+                    ) from None
                 raise
     forms = "; or ".join(form.looks_like for form in FORMATS.values())
     raise DataError("no recordings of a known form here", file=path, expected=forms)

@@ -6,8 +6,9 @@
         sentenceText (N rows of text), blockIdx (N, 1), tx1..tx4 and spikePow: (1, N) cells, each (T, 256)
 
 ``test`` is our split ``val``, ``competitionHoldOut`` our ``test``; its sentences are redacted. Features are
-``[tx1, spikePow]`` of columns 0..127 (area 6v), z-scored over each block as both official loaders do (fwillett/speechBCI,
-cffan/neural_seq_decoder; Willett et al. 2023, Dryad 10.5061/dryad.x69p8czpq). Phonemes come from the sentence.
+``[tx1, spikePow]`` of columns 0..127 (area 6v), z-scored over each block as both official loaders do
+(fwillett/speechBCI, cffan/neural_seq_decoder; Willett et al. 2023, Dryad 10.5061/dryad.x69p8czpq). Phonemes come from
+the sentence.
 
 MATLAB files cannot be read trial by trial: the first trial of a session loads all of it, and a few sessions are kept.
 Reading in random order over all sessions is therefore slow. Converting once to the '25 form (`neuro.convert`, or
@@ -43,7 +44,7 @@ from neuro.normalize import apply_zscore, zscore_statistics
 from neuro.trial import Trial
 
 AREA_6V = range(128)
-"""Columns of the four arrays' two in area 6v, which the official baselines use; 128..255 are in area 44."""
+"""Columns of the two arrays in area 6v, which the official baselines use; 128..255 are in area 44."""
 
 OPEN_SESSIONS = 3
 """Session files kept in memory per process (about 150 MB each in the official set)."""
@@ -326,7 +327,11 @@ def _cells(value: np.ndarray, path: Path, name: str) -> list[np.ndarray]:
     """A (1, N) cell array as N arrays."""
     if value.dtype != object:
         raise DataError(
-            "variable is not a cell array", file=path, field=name, found=f"{value.dtype} {value.shape}", expected="cells"
+            "variable is not a cell array",
+            file=path,
+            field=name,
+            found=f"{value.dtype} {value.shape}",
+            expected="cells",
         )
     return list(value.reshape(-1))
 
@@ -334,7 +339,9 @@ def _cells(value: np.ndarray, path: Path, name: str) -> list[np.ndarray]:
 def _sentences(value: np.ndarray) -> list[str]:
     """Rows of a character matrix, or a cell array of texts, without the blanks that pad them."""
     rows = np.asarray(value).reshape(-1)
-    return [str(row if isinstance(row, str) else "".join(map(str, np.asarray(row).reshape(-1)))).strip() for row in rows]
+    return [
+        str(row if isinstance(row, str) else "".join(map(str, np.asarray(row).reshape(-1)))).strip() for row in rows
+    ]
 
 
 def _blocks(value: np.ndarray, path: Path) -> np.ndarray:

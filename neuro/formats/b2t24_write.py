@@ -93,7 +93,10 @@ def _counts(trial: RawTrial, threshold: float) -> np.ndarray:
     values = np.asarray(trial.counts[threshold])
     if values.dtype.kind not in "bui" or (values.size and values.min() < 0):
         raise DataError(
-            "crossing counts are not natural numbers", trial=_name(trial), field=f"counts[{threshold}]", found=values.dtype
+            "crossing counts are not natural numbers",
+            trial=_name(trial),
+            field=f"counts[{threshold}]",
+            found=values.dtype,
         )
     fits = values.size == 0 or values.max() <= np.iinfo(np.uint8).max
     return _columns(trial, values.astype(np.uint8 if fits else np.int32), f"counts[{threshold}]")

@@ -218,7 +218,7 @@ class B2T25Source(Source):
 
 
 def open_hdf5(path: Path) -> h5py.File:
-    """Open an HDF5 file for reading, without asking for a lock (shared file systems often have none).
+    """Open an HDF5 file for reading, without a lock where the file system (often a shared one) has none.
 
     Raises
     ------
@@ -226,8 +226,7 @@ def open_hdf5(path: Path) -> h5py.File:
         If the file is missing, may not be read, or is not a complete HDF5 file.
     """
     try:
-        # Trials are read whole, so a chunk cache would only hold memory.
-        return h5py.File(path, "r", locking=False, rdcc_nbytes=0)
+        return _open(path)
     except FileNotFoundError:
         raise DataError("file not found", file=path) from None
     except PermissionError:
@@ -236,6 +235,17 @@ def open_hdf5(path: Path) -> h5py.File:
         raise DataError(
             "not a complete HDF5 file; fetch it again", file=path, found=str(error), expected="a readable HDF5 file"
         ) from error
+
+
+def _open(path: Path) -> h5py.File:
+    # Trials are read whole, so a chunk cache would only hold memory.
+    try:
+        return h5py.File(path, "r", rdcc_nbytes=0)
+    except OSError as error:
+        if "lock" not in str(error):
+            raise
+        # Not the first choice: HDF5 refuses to open a file twice in a process with different ideas about locks.
+        return h5py.File(path, "r", rdcc_nbytes=0, locking=False)
 
 
 def read_block_table(root: Path) -> dict[tuple[str, int], str]:

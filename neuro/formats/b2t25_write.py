@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -83,7 +84,7 @@ class _Writer:
 
     def __init__(self, root: Path, threshold: float, test_labels: bool, compression: int) -> None:
         self.root, self.threshold, self.test_labels = root, threshold, test_labels
-        self.storage = {"compression": "gzip", "compression_opts": compression, "shuffle": True}
+        self.storage: dict[str, Any] = {"compression": "gzip", "compression_opts": compression, "shuffle": True}
         self.session: str | None = None
         self.done: set[str] = set()
         self.pending: list[tuple[RawTrial | Trial, np.ndarray]] = []
@@ -103,7 +104,7 @@ class _Writer:
         features = _raw_features(trial, self.threshold) if isinstance(trial, RawTrial) else trial.features
         if self.n_channels is None:
             self.n_channels = features.shape[1]
-        where = {"file": self.root.parent, "trial": _name(trial), "field": "features"}
+        where: dict[str, Any] = {"file": self.root.parent, "trial": _name(trial), "field": "features"}
         self.pending.append((trial, check_features(features, self.n_channels, **where)))
 
     def finish(self) -> None:
@@ -156,11 +157,13 @@ class _Writer:
             if trial.split == "test":
                 return
             raise DataError("trial without labels in a split that needs them", trial=_name(trial), field="phonemes")
-        where = {"file": self.root.parent, "trial": _name(trial)}
+        where: dict[str, Any] = {"file": self.root.parent, "trial": _name(trial)}
         labels = check_labels(trial.phonemes, len(trial.phonemes), **where, field="phonemes")
         for field, size, limit in (("phonemes", len(labels), LABEL_SIZE), ("sentence", len(trial.sentence), 499)):
             if size > limit:
-                raise DataError(f"{field} too long for the '25 form", trial=_name(trial), found=size, expected=f"<= {limit}")
+                raise DataError(
+                    f"{field} too long for the '25 form", trial=_name(trial), found=size, expected=f"<= {limit}"
+                )
         # Code points rather than bytes: the same as ASCII for ASCII, and nothing is lost where a prompt is not.
         codes = np.array([ord(character) for character in trial.sentence], np.int32)
         group.create_dataset("seq_class_ids", data=_padded(labels))

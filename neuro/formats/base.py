@@ -141,7 +141,9 @@ def day_of(session: str) -> str:
 def check_normalize(normalize: str) -> str:
     """Hand the value back, or raise `DataError` if it is not one of auto, block, none."""
     if normalize not in ("auto", "block", "none"):
-        raise DataError("unknown normalisation", field="normalize", found=repr(normalize), expected="auto, block or none")
+        raise DataError(
+            "unknown normalisation", field="normalize", found=repr(normalize), expected="auto, block or none"
+        )
     return normalize
 
 
@@ -165,7 +167,9 @@ def check_features(features: np.ndarray, n_channels: int, *, file: Path, trial: 
     if features.shape[0] == 0:
         raise DataError("trial without a single frame", **at, found=features.shape, expected="at least one frame")
     if features.shape[1] != n_channels:
-        raise DataError("sessions differ in their number of channels", **at, found=features.shape[1], expected=n_channels)
+        raise DataError(
+            "sessions differ in their number of channels", **at, found=features.shape[1], expected=n_channels
+        )
     features = np.ascontiguousarray(features, np.float32)
     # Any NaN or infinity makes the sum so; only then is it worth looking for the place.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -5,9 +5,9 @@ None where a day has no such split. Two spellings are in use: ``train, test, com
 (cffan/neural_seq_decoder) and ``train, val, test`` with ``text`` (ebrahimfeghhi/brainaudio). The features are z-scored
 already.
 
-The pickle knows sessions only by their position, so they are called ``ptdecoder.day00``, ``ptdecoder.day01``, ... in the
-order of the training list. A pickle is read whole, and every process that is not forked reads it again: convert it once
-to the '25 form (`neuro.convert`).
+The pickle knows sessions only by their position, so they are called ``ptdecoder.day00``, ``ptdecoder.day01``, ... in
+the order of the training list. A pickle is read whole, and every process that is not forked reads it again: convert it
+once to the '25 form (`neuro.convert`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PtDecoderSource(Source):
     path
         The pickle.
     normalize
-        ``auto`` and ``none`` hand the features out as stored; ``block`` is impossible, since blocks are not in the file.
+        ``auto`` and ``none`` hand the features out as stored; ``block`` is impossible, for want of block numbers.
     competition_days
         Day index of every entry of a competition list that is shorter than the training list. By default the official
         table, for 15 entries out of 24 days.
@@ -71,9 +71,7 @@ class PtDecoderSource(Source):
     form = "ptdecoder"
     normalized = True
 
-    def __init__(
-        self, path: Path, *, normalize: str = "auto", competition_days: Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, path: Path, *, normalize: str = "auto", competition_days: Sequence[int] | None = None) -> None:
         if check_normalize(normalize) == "block":
             raise DataError(
                 "block z-score needs block numbers, and the ptDecoder form has none",
@@ -97,7 +95,9 @@ class PtDecoderSource(Source):
             raise DataError("recording without a single trial", file=path)
         self.n_channels = self._features(self.refs[0]).shape[-1]
         self._labelled = {
-            split: all(self.labels(ref) is not None for ref in self.refs if ref.split == split) if split == "test" else True
+            split: all(self.labels(ref) is not None for ref in self.refs if ref.split == split)
+            if split == "test"
+            else True
             for split in SPLITS
         }
 

@@ -39,7 +39,7 @@ class _Reconstruct:
 
     __slots__ = ()
 
-    def __call__(self, cls: type, shape: tuple, code: bytes) -> np.ndarray:
+    def __call__(self, cls: type, shape: tuple, code: Any) -> np.ndarray:
         if cls is not np.ndarray:
             raise pickle.UnpicklingError(f"array of class {cls!r}")
         return np.ndarray.__new__(cls, shape, code)
@@ -50,10 +50,10 @@ class _FromBuffer:
 
     __slots__ = ()
 
-    def __call__(self, buffer: Any, dtype: np.dtype, shape: tuple, order: str) -> np.ndarray:
+    def __call__(self, buffer: Any, dtype: np.dtype, shape: tuple, order: Any) -> np.ndarray:
         if dtype.hasobject:
             raise pickle.UnpicklingError("buffer of objects")
-        return np.frombuffer(buffer, dtype).reshape(shape, order=order)  # type: ignore[call-overload]
+        return np.frombuffer(buffer, dtype).reshape(shape, order=order)
 
 
 # Calling any of these with any arguments makes data and does nothing else. NumPy 2 renamed its core package.
@@ -77,7 +77,7 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 }
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """The pickle asks for something that is not data; carries its name."""
 
 
@@ -86,7 +86,7 @@ class _SafeUnpickler(pickle.Unpickler):
         try:
             return _ALLOWED[module, name]
         except KeyError:
-            raise _Refused(f"{module}.{name}") from None
+            raise _RefusedError(f"{module}.{name}") from None
 
 
 def load(path: Path | str) -> Any:
@@ -111,7 +111,7 @@ def load(path: Path | str) -> Any:
     try:
         with Path(path).open("rb") as file:
             return _SafeUnpickler(file, encoding="latin1").load()
-    except _Refused as error:
+    except _RefusedError as error:
         raise DataError(
             "the pickle would run code, and was not read",
             file=path,

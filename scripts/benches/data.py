@@ -11,13 +11,12 @@ import gc
 import json
 import multiprocessing
 import os
-import resource
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -75,7 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Verify, time, measure, print; 0 when both promises hold, else 1."""
-    made = tempfile.TemporaryDirectory(prefix="ranvier-bench-") if args.data is None else nullcontext(None)
+    made: AbstractContextManager[str | None] = nullcontext(None)
+    if args.data is None:
+        made = tempfile.TemporaryDirectory(prefix="ranvier-bench-")
     with made as folder:
         place = args.data
         if folder is not None:
@@ -222,6 +223,8 @@ def _resident_mib() -> float:
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    import resource  # not on every system
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # elsewhere only the peak is known
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
@@ -271,5 +274,7 @@ def _report(
     console.print(table)
     verdict = {True: "yes", False: "NO"}
     console.print(f"at least {LEAST_RATIO} times as fast as bare h5py, median of {args.rounds} rounds: {verdict[fast]}")
-    console.print(f"memory does not grow with sessions ({growth:+.1f} MiB, limit {MOST_GROWTH_MIB:.0f}): {verdict[steady]}")
+    console.print(
+        f"memory does not grow with sessions ({growth:+.1f} MiB, limit {MOST_GROWTH_MIB:.0f}): {verdict[steady]}"
+    )
     return 0 if fast and steady else 1

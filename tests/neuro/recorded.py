@@ -25,7 +25,7 @@ def raw_trials(
     first_only_train: bool = True,
     seed: int = 0,
 ) -> Iterator[RawTrial]:
-    """Sessions of a training block and a block shared by val and test; trial numbers have gaps, as in the real files."""
+    """Sessions of a training block and a block shared by val and test; trial numbers have gaps, as in real files."""
     rng, lexicon = np.random.default_rng(seed), Lexicon()
     for day, session in enumerate(sessions):
         numbers = {1: 0, 2: 0}

@@ -94,7 +94,9 @@ def test_views(written):
     assert len(train) == 10 and train.has_labels and train.splits == ("train",) and not test.has_labels
     assert test.sessions == recordings.sessions  # the day index does not depend on the view
     assert {trial.split for trial in test} == {"test"}
-    assert train[0].key == "t15.2023.08.11/train/trial_0000" == train.refs[0].key and train[-1].key == train.refs[-1].key
+    assert (
+        train[0].key == "t15.2023.08.11/train/trial_0000" == train.refs[0].key and train[-1].key == train.refs[-1].key
+    )
     np.testing.assert_array_equal(recordings.lengths(), [len(trial.features) for trial in recordings])
     np.testing.assert_array_equal(train.days(), [0] * 5 + [1] * 5)
     assert train.select([3, 1]).refs == (train.refs[3], train.refs[1])

@@ -67,7 +67,7 @@ def test_every_form_is_detected_and_read(everything, name):
     recordings = open_recordings(place)
     assert recordings.form == name and recordings.splits == SPLITS and len(recordings) == 15
     assert recordings.sessions == sorted(recordings.sessions) and len(recordings.sessions) == 2
-    assert len(set(ref.key for ref in recordings.refs)) == 15
+    assert len({ref.key for ref in recordings.refs}) == 15
     assert f"{name}: 2 sessions" in repr(recordings)
     trials = list(recordings)
     for trial, ref, length in zip(trials, recordings.refs, recordings.lengths(), strict=True):
@@ -122,6 +122,17 @@ def test_open_files_are_bounded_and_pickling_leaves_them_behind(everything):
     np.testing.assert_array_equal(copy[5].features, trials[1].features)
     cache.clear()
     assert not any(handles), "a dropped file must be closed"
+
+
+def test_a_file_that_is_open_elsewhere_in_the_process_is_no_obstacle(everything):
+    recordings = open_recordings(everything["b2t25"])
+    path = recordings.source._path(recordings.refs[0].session, recordings.refs[0].split)
+    for locking in (True, False):
+        with h5py.File(path, "r", locking=locking):
+            assert len(open_recordings(everything["b2t25"])[0].features) > 0
+    assert recordings[0] is not None
+    with h5py.File(path, "r") as bare:
+        assert "trial_0000" in bare
 
 
 def _length_in_child(cache, queue):
@@ -219,6 +230,7 @@ def test_a_repeated_label_needs_a_frame_more(tmp_path):
 
 def test_import_is_light():
     """Opening recordings must not pull in what only training or writing needs."""
-    code = "import sys, neuro; print([m for m in ('scipy.io', 'matplotlib', 'pytorch_lightning', 'torchaudio') if m in sys.modules])"
+    heavy = ("scipy.io", "matplotlib", "pytorch_lightning", "torchaudio")
+    code = f"import sys, neuro; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout.strip() == "[]"

@@ -1,11 +1,11 @@
 """How the official loaders read their own files, written out plainly; our readers and writers are compared with it.
 
-'25: Neuroprosthetics-Lab/nejm-brain-to-text, model_training/dataset.py and evaluate_model_helpers.py. The session is the
-part of the path that starts with ``t15.20``; trials are ``trial_0000`` upwards without a gap; the sentence ends at the
-first zero of ``transcription``; the corpus is looked up by date and block.
+'25: Neuroprosthetics-Lab/nejm-brain-to-text, model_training/dataset.py and evaluate_model_helpers.py. The session is
+the part of the path that starts with ``t15.20``; trials are ``trial_0000`` upwards without a gap; the sentence ends at
+the first zero of ``transcription``; the corpus is looked up by date and block.
 
-'24: cffan/neural_seq_decoder, notebooks/formatCompetitionData.ipynb, and fwillett/speechBCI. Whole file by loadmat; texts
-stripped; columns 0..127 of tx1 and of spikePow; z-score over all trials of a block, 1e-8 added to the deviation.
+'24: cffan/neural_seq_decoder, notebooks/formatCompetitionData.ipynb, and fwillett/speechBCI. Whole file by loadmat;
+texts stripped; columns 0..127 of tx1 and of spikePow; z-score over all trials of a block, 1e-8 added to the deviation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_b2t25_file(path: Path) -> list[dict]:
                 "block_num": group.attrs["block_num"],
                 "trial_num": group.attrs["trial_num"],
                 "seq_class_ids": group["seq_class_ids"][:] if labelled else None,
-                "seq_len": group.attrs["seq_len"] if "seq_len" in group.attrs else None,
+                "seq_len": group.attrs.get("seq_len"),
                 "sentence_label": group.attrs["sentence_label"][:] if "sentence_label" in group.attrs else None,
                 "transcription": group["transcription"][:] if "transcription" in group else None,
                 "path_session": session_in_path(path, "t15.20"),
