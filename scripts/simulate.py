@@ -57,9 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--setting",
         choices=sorted(SETTINGS),
         default="default",
-        help="how well the electrodes hear the participant: default, or easy with short sentences (default: %(default)s)",
+        help="how well the electrodes hear: default, or easy with short sentences (default: %(default)s)",
     )
-    add("--pace", choices=sorted(PACES), help="speaking rate (default: that of the form's participant, or the setting's)")
+    add(
+        "--pace",
+        choices=sorted(PACES),
+        help="speaking rate (default: the setting's, or that of the form's participant)",
+    )
     add("--text", type=Path, metavar="FILE", help="your own sentences, one a line, instead of the built-in grammar's")
     add("--lexicon", type=Path, metavar="FILE", help="your own pronunciations, lines of WORD  P1 P2 ...")
     add(
@@ -213,7 +217,9 @@ def _report(
     args: argparse.Namespace, participant: Participant, tally: _Tally, summary: dict[str, Any], seconds: float
 ) -> None:
     if args.json:
-        sys.stdout.write(json.dumps(summary | {"folder": str(args.folder), "seconds": round(seconds, 1)}, indent=2) + "\n")
+        sys.stdout.write(
+            json.dumps(summary | {"folder": str(args.folder), "seconds": round(seconds, 1)}, indent=2) + "\n"
+        )
         return
     from rich.console import Console
     from rich.table import Table
@@ -237,7 +243,8 @@ def _report(
         soft_wrap=True,
     )
     console.print(
-        f"The data are simulated; no recording of any person is in them. Written to {args.folder}, settings in {INFO_FILE}.",
+        "The data are simulated; no recording of any person is in them. "
+        f"Written to {args.folder}, settings in {INFO_FILE}.",
         highlight=False,
         soft_wrap=True,
     )

@@ -105,9 +105,8 @@ _VOWELS: dict[str, tuple[tuple[float, float, float, float], ...]] = {
 
 # A word boundary relaxes the tract a little; at rest it is closed, silent and still.
 _BOUNDARY = {"effort": (-0.6, 1.0), "voicing": (-0.8, 0.6), "friction": (-0.6, 0.3), "jaw": (-0.4, 0.2)}
-_REST = {name: (-0.7, 1.2) for name in ("jaw", "lips", "voicing", "friction")} | {
-    name: (0.0, 1.2) for name in ("rounding", "tip", "tip place", "body height", "body front", "dorsum", "bunching")
-}
+_REST = dict.fromkeys(("jaw", "lips", "voicing", "friction"), (-0.7, 1.2))
+_REST |= dict.fromkeys(("rounding", "tip", "tip place", "body height", "body front", "dorsum", "bunching"), (0.0, 1.2))
 _REST |= {"velum": (0.3, 1.2), "sides": (-0.3, 1.2), "effort": (-1.5, 2.0)}
 
 # Where nothing is said an articulator drifts to this neutral posture, with this small weight.

@@ -17,8 +17,26 @@ FIRST_DAY = date(2001, 1, 8)
 FEWEST_TRIALS = 8
 
 # Corpora by split; each entry is as frequent in its cycle as in the recorded sets, the rare ones a little more so.
-_TRAIN = ("50-Word", "Switchboard", "Freq words", "Switchboard", "Switchboard", "Freq words", "Switchboard", "Switchboard")
-_HELD_OUT = ("Switchboard", "Openwebtext", "Switchboard", "Freq words", "Harvard", "Switchboard", "Random", "Switchboard")
+_TRAIN = (
+    "50-Word",
+    "Switchboard",
+    "Freq words",
+    "Switchboard",
+    "Switchboard",
+    "Freq words",
+    "Switchboard",
+    "Switchboard",
+)
+_HELD_OUT = (
+    "Switchboard",
+    "Openwebtext",
+    "Switchboard",
+    "Freq words",
+    "Harvard",
+    "Switchboard",
+    "Random",
+    "Switchboard",
+)
 _CORPORA: dict[str, dict[str, dict[str, tuple[str, ...]]]] = {
     "full": {
         "b2t24": {"train": ("Switchboard",), "held out": ("Switchboard",)},
@@ -115,7 +133,10 @@ def schedule(
         raise DataError("a participant needs a session", field="sessions", found=n_sessions, expected="at least 1")
     if n_trials < FEWEST_TRIALS:
         raise DataError(
-            "too few trials a session for all splits", field="trials", found=n_trials, expected=f"at least {FEWEST_TRIALS}"
+            "too few trials a session for all splits",
+            field="trials",
+            found=n_trials,
+            expected=f"at least {FEWEST_TRIALS}",
         )
     cycles = _CORPORA[corpora][form_name]
     names = session_names(form, n_sessions, seed)

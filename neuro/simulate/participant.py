@@ -18,9 +18,9 @@ from neuro.simulate.settings import FORMS, PACES, SETTINGS, Setting
 from neuro.simulate.timing import durations, silences
 from neuro.trial import BIN_SECONDS, RawTrial
 
-# Mean and spread of each articulator over everyday speech at the t12 pace, and the spread of its velocity times the mean
-# phoneme time: they bring all latent signals to about zero mean and unit variance. Fixed numbers, so that a trial does
-# not depend on any other; a test compares them with what the articulation gives.
+# Mean and spread of each articulator over everyday speech at the t12 pace, and the spread of its velocity times the
+# mean phoneme time: they bring all latent signals to about zero mean and unit variance. Fixed numbers, so that a
+# trial does not depend on any other; a test compares them with what the articulation gives.
 POSITION_MEAN = np.array(
     [-0.36, 0.12, 0.0, 0.0, 0.06, 0.12, 0.06, -0.36, -0.36, 0.06, -0.42, -0.36, -0.06, 0.24], np.float32
 )

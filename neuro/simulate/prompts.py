@@ -12,20 +12,34 @@ from functools import cache
 import numpy as np
 
 from neuro.simulate.grammar import GRAMMAR
-from neuro.simulate.vocabulary import ADJECTIVES, ADVERBS, CITIES, DAYS, MONTHS, NAMES, NOUNS, NUMBERS, VERBS, inflect, plural
+from neuro.simulate.vocabulary import (
+    ADJECTIVES,
+    ADVERBS,
+    CITIES,
+    DAYS,
+    MONTHS,
+    NAMES,
+    NOUNS,
+    NUMBERS,
+    VERBS,
+    inflect,
+    plural,
+)
 
 MAX_WORDS = 22
 _TOKEN = re.compile(r"<(\w+)>|\[([\w]+)([+!~]?)(?:/(\w+))?\]|([\w']+)|([.,?])")
 _PROPER = frozenset(f"{NAMES} {CITIES} {DAYS} {MONTHS}".split()) - {"may", "march", "mark"} | {"i"}
 _LISTS = {"name": NAMES, "city": CITIES, "number": NUMBERS, "weekday": DAYS, "month": MONTHS}
 _FREQUENT = (
-    "i you we they he she it the a that this what who how when where why not do is are was were have had will would can "
-    "could should and but or so if of in on at to for with from about up out over know think like want go get see come "
-    "say tell good time people now here there yes no well just really all some more one two day work year home things"
+    "i you we they he she it the a that this what who how when where why not do is are was were have had will would "
+    "can could should and but or so if of in on at to for with from about up out over know think like want go get "
+    "see come say tell good time people now here there yes no well just really all some more one two day work year "
+    "home things"
 )
 _FIFTY = (
-    "hello good bad yes no not my i you we they it is are was am do have need want like go come see help bring feel tell "
-    "know please thank sorry here now more very hungry tired cold music water family nurse home name what where how right outside"
+    "hello good bad yes no not my i you we they it is are was am do have need want like go come see help bring feel "
+    "tell know please thank sorry here now more very hungry tired cold music water family nurse home name what "
+    "where how right outside"
 )
 
 

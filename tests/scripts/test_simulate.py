@@ -27,7 +27,9 @@ def test_written_files_hold_the_participant(form, tmp_path, capsys):
     assert recordings.sessions == participant.sessions and len(recordings) == len(participant)
     mine = {(t.session, t.sentence): t for t in participant if t.split == "val"}
     read = [recordings.split("val")[i] for i in range(len(recordings.split("val")))]
-    assert read and all(trial.phonemes.tolist() == mine[trial.session, trial.sentence].phonemes.tolist() for trial in read)
+    assert read and all(
+        trial.phonemes.tolist() == mine[trial.session, trial.sentence].phonemes.tolist() for trial in read
+    )
     assert all(len(trial.features) == len(mine[trial.session, trial.sentence].power) for trial in read)
 
 
@@ -88,7 +90,12 @@ def test_own_dictionary_adds_words(text, tmp_path):
 def test_faulty_requests(tmp_path, capsys):
     empty = tmp_path / "empty.txt"
     empty.write_text("\n\n")
-    for extra in (["--text", str(empty)], ["--text", str(tmp_path / "absent.txt")], ["--trials", "2"], ["--seed", "-1"]):
+    for extra in (
+        ["--text", str(empty)],
+        ["--text", str(tmp_path / "absent.txt")],
+        ["--trials", "2"],
+        ["--seed", "-1"],
+    ):
         assert cli.main(["simulate", str(tmp_path / "sim"), *SMALL, *extra]) == 2
         message = capsys.readouterr().err.strip().splitlines()
         assert len([line for line in message if line.startswith("ranvier")]) == 1

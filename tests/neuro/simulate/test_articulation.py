@@ -80,4 +80,4 @@ def test_constants_standardise_the_latent_signals():
     participant = Participant("b2t24", sessions=2, trials=200, seed=4)
     latents = np.concatenate([participant.attempt(entry).latents for entry in participant.plan[::4]])
     assert np.abs(latents.mean(axis=0)).max() < 0.3
-    assert 0.8 < latents.std(axis=0).min() and latents.std(axis=0).max() < 1.25
+    assert latents.std(axis=0).min() > 0.8 and latents.std(axis=0).max() < 1.25

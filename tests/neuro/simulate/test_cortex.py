@@ -11,7 +11,17 @@ from neuro.simulate.cortex import HIGHEST_COUNT, SLOW_SECONDS, draw_counts, slow
 
 @pytest.mark.parametrize(
     ("mean", "fano"),
-    [(0.05, 0.99), (0.05, 1.0001), (0.05, 1.25), (0.57, 0.85), (0.57, 0.999), (0.57, 1.25), (2.0, 0.8), (6.0, 0.9), (6.0, 1.2)],
+    [
+        (0.05, 0.99),
+        (0.05, 1.0001),
+        (0.05, 1.25),
+        (0.57, 0.85),
+        (0.57, 0.999),
+        (0.57, 1.25),
+        (2.0, 0.8),
+        (6.0, 0.9),
+        (6.0, 1.2),
+    ],
 )
 def test_mean_and_dispersion(mean, fano):
     a = np.full(10, 1 - 1 / fano, np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_every_form_setting_and_pace(form, setting, pace):
 
 def test_deeper_thresholds_see_a_part_of_the_crossings(someone):
     trial = someone[0]
-    for shallow, deep in zip(THRESHOLDS, THRESHOLDS[1:], strict=False):
+    for shallow, deep in pairwise(THRESHOLDS):
         assert (trial.counts[shallow] >= trial.counts[deep]).all()
         assert 0.3 < trial.counts[deep].sum() / trial.counts[shallow].sum() < 0.6
 
@@ -120,7 +121,9 @@ def test_tuning_gain_is_what_moves_the_rates():
     spread = {}
     for name, setting in (("louder", louder), ("deaf", deaf)):
         p = Participant("b2t24", sessions=1, trials=8, seed=1, setting=setting)
-        rates = p.cortex.rates(p.attempt(p.plan[0]).latents, p.cortex.day(0), 0 * p.cortex.block_offset(0, 0), np.random.default_rng(0))
+        rates = p.cortex.rates(
+            p.attempt(p.plan[0]).latents, p.cortex.day(0), 0 * p.cortex.block_offset(0, 0), np.random.default_rng(0)
+        )
         spread[name] = np.log(rates)[:, :128].std(axis=0).mean()
     assert spread["deaf"] < 1e-5
     assert 0.3 < spread["louder"] < 0.7

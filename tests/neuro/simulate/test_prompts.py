@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,7 +48,17 @@ def test_phonemes_look_like_english(everyday):
     counted = Counter(SYMBOLS[label] for sentence in labels for label in sentence)
     share = {symbol: n / counted.total() for symbol, n in counted.items()}
     assert 0.21 < share["SIL"] < 0.25  # recorded: 0.227
-    recorded = {"AH": 0.067, "T": 0.065, "N": 0.051, "IH": 0.047, "S": 0.036, "R": 0.033, "D": 0.031, "L": 0.030, "IY": 0.028}
+    recorded = {
+        "AH": 0.067,
+        "T": 0.065,
+        "N": 0.051,
+        "IH": 0.047,
+        "S": 0.036,
+        "R": 0.033,
+        "D": 0.031,
+        "L": 0.030,
+        "IY": 0.028,
+    }
     for symbol, expected in recorded.items():
         assert abs(share[symbol] - expected) < 0.015, symbol
     assert {symbol for symbol, _ in counted.most_common(3)} == {"SIL", "AH", "T"}
@@ -78,7 +89,7 @@ def test_a_sentence_does_not_depend_on_others():
 def test_articles_fit_the_next_word(everyday):
     for sentence in everyday:
         words = [word.strip(".,?").lower() for word in sentence.split()]
-        for article, following in zip(words, words[1:], strict=False):
+        for article, following in pairwise(words):
             if article == "an":
                 assert following[0] in "aeiou" or following in ("hour", "honest")
             if article == "a":

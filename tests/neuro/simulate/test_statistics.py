@@ -36,7 +36,9 @@ def trials(participant) -> list[tuple[np.ndarray, np.ndarray]]:
     for entry in longest:
         trial = participant.record(entry)
         if 400 < len(trial.power) < 900:
-            found.append((trial.counts[-3.5][:, :N_TUNED].astype(float), np.log(trial.power[:, :N_TUNED].astype(float))))
+            found.append(
+                (trial.counts[-3.5][:, :N_TUNED].astype(float), np.log(trial.power[:, :N_TUNED].astype(float)))
+            )
     assert len(found) >= 12
     return found
 
@@ -104,7 +106,11 @@ def test_counts_and_power_of_an_electrode_go_together(trials):
 # Recorded: '24 311 bins a trial (median 295, 97 to 919), 4.4 phonemes a second; '25 886 (850, 138 to 2475), 1.5.
 @pytest.mark.parametrize(
     ("form", "pace", "bins", "per_second"),
-    [("b2t24", None, (280, 350), (3.9, 4.8)), ("b2t25", None, (700, 950), (1.25, 1.75)), ("b2t25", "t12", (220, 350), (3.7, 4.8))],
+    [
+        ("b2t24", None, (280, 350), (3.9, 4.8)),
+        ("b2t25", None, (700, 950), (1.25, 1.75)),
+        ("b2t25", "t12", (220, 350), (3.7, 4.8)),
+    ],
 )
 def test_trial_length_and_pace(form, pace, bins, per_second):
     participant = Participant(form, sessions=4, trials=100, seed=2, pace=pace)
