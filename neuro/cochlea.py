@@ -28,7 +28,7 @@ _REFERENCE_RMS = 0.05  # what level 0 dB stands for, on the scale of samples in 
 _NOTHING = 1e-30
 
 
-def erb(hz: np.ndarray | float) -> np.ndarray | float:
+def erb(hz: np.ndarray | float) -> np.ndarray:
     """Equivalent rectangular bandwidth of the ear's filter at a frequency, Hz (Glasberg & Moore 1990).
 
     Examples
@@ -36,7 +36,7 @@ def erb(hz: np.ndarray | float) -> np.ndarray | float:
     >>> round(float(erb(1000.0)), 1)
     132.6
     """
-    return 24.7 * (0.00437 * hz + 1.0)
+    return 24.7 * (0.00437 * np.asarray(hz) + 1.0)
 
 
 def erb_space(low_hz: float, high_hz: float, n_channels: int) -> np.ndarray:

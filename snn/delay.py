@@ -119,9 +119,7 @@ class FixedDelayLinear(nn.Module):
         y : Tensor (T, B, O)
         state : Tensor (max_delay, B, I)
         """
-        return functional.fixed_delay_linear(
-            x, self.weight, self.delay, self.bias, state, max_delay=self.max_delay
-        )
+        return functional.fixed_delay_linear(x, self.weight, self.delay, self.bias, state, max_delay=self.max_delay)
 
     def extra_repr(self) -> str:
         """Sizes and the range of the delays."""

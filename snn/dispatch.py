@@ -196,9 +196,7 @@ def _explained(operator: str, arguments: Mapping[str, Any], device: str) -> Choi
     if forced is not None:
         return Choice(operator, chosen.name, f"asked for by {origin}", device)
     passed_over = [
-        f"{other.name}: {other.refusal(arguments)}"
-        for other in backends(operator)
-        if other.priority > chosen.priority
+        f"{other.name}: {other.refusal(arguments)}" for other in backends(operator) if other.priority > chosen.priority
     ]
     return Choice(operator, chosen.name, "; ".join([chosen.summary, *passed_over]), device)
 

@@ -33,9 +33,7 @@ class DelayedLayer(nn.Module):
         self.linear = linear
         self.norm = norm
 
-    def forward(
-        self, x: Tensor, state: Tensor | None = None, lengths: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, state: Tensor | None = None, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """From (T, B, I) to (T, B, O); the state is the linear layer's (max_delay, B, I)."""
         y, state = self.linear(x, state)
         return (y if self.norm is None else self.norm(y, lengths)), state

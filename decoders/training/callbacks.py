@@ -13,6 +13,7 @@ from pytorch_lightning.utilities.rank_zero import rank_zero_warn
 from torch import nn
 
 from decoders.training.checkpoints import check_finite
+from decoders.training.meters import widest
 
 CURVE_FILE = "learning_curve.csv"
 CURVE_COLUMNS = (
@@ -72,7 +73,7 @@ class LearningCurve(Callback):
         check_finite(trainer, pl_module)
         means = pl_module.train_means.take()
         if trainer.world_size > 1:
-            values = torch.tensor(list(means.values()), dtype=torch.float64, device=pl_module.device)
+            values = torch.tensor(list(means.values()), dtype=widest(pl_module.device), device=pl_module.device)
             means = dict(zip(means, trainer.strategy.reduce(values, reduce_op="mean").tolist(), strict=True))
         figures = {f"train_{name}": value for name, value in means.items()}
         # The scheduler has stepped already: this is the rate of the update that comes next.

@@ -5,6 +5,11 @@ from __future__ import annotations
 import torch
 
 
+def widest(device: torch.device) -> torch.dtype:
+    """The widest floating type of a device: Apple's has no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 class Means:
     """Weighted means of named values, kept as sums on the values' own device until somebody asks.
 
@@ -26,7 +31,7 @@ class Means:
     def add(self, weight: float = 1.0, **values: torch.Tensor) -> None:
         """Add scalars, each with the same weight; no gradient is kept."""
         for name, value in values.items():
-            value = value.detach().double() * weight
+            value = value.detach().to(widest(value.device)) * weight
             self.sums[name] = self.sums[name] + value if name in self.sums else value
             self.weights[name] = self.weights.get(name, 0.0) + weight
 
@@ -47,6 +52,7 @@ class Means:
     def load_state_dict(self, state: dict[str, dict[str, float]], device: torch.device | str = "cpu") -> None:
         """Go on from what `state_dict` gave."""
         self.sums = {
-            name: torch.tensor(total, dtype=torch.float64, device=device) for name, total in state["sums"].items()
+            name: torch.tensor(total, dtype=widest(torch.device(device)), device=device)
+            for name, total in state["sums"].items()
         }
         self.weights = dict(state["weights"])

@@ -15,7 +15,7 @@ import snn
 from decoders.ctc import ctc_loss, greedy
 from decoders.metrics import edits_and_lengths
 from decoders.phoneme_decoder import PhonemeDecoder
-from decoders.training.meters import Means
+from decoders.training.meters import Means, widest
 from decoders.training.optim import OPTIMIZERS, LearningRateFactor, parameter_groups
 from decoders.training.sampler import stream_seed
 from neuro import Batch, DataError
@@ -136,6 +136,11 @@ class PhonemeTask(LightningModule):
         self.decoder.core.register_forward_pre_hook(self._note_lengths)
         self.spiking = any(isinstance(module, snn.SpikingNeuron) for module in self.decoder.modules())
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments that the task was made with, in plain containers."""
+        return dict(self.hparams)
+
     def _note_lengths(self, module: torch.nn.Module, inputs: tuple) -> None:
         self._core_lengths = inputs[1]
 
@@ -146,7 +151,7 @@ class PhonemeTask(LightningModule):
     def setup(self, stage: str) -> None:
         """Note what the decoder is trained on, so that a checkpoint can tell."""
         data = getattr(self.trainer, "datamodule", None)
-        if stage == "fit" and hasattr(data, "describe"):
+        if hasattr(data, "describe"):
             self.recordings = data.describe()
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
@@ -170,7 +175,7 @@ class PhonemeTask(LightningModule):
 
     def on_validation_epoch_start(self) -> None:
         """Forget what an interrupted validation left."""
-        self._sums = torch.zeros(6, dtype=torch.float64, device=self.device)
+        self._sums = torch.zeros(6, dtype=widest(self.device), device=self.device)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         """Count edits, phonemes and spikes."""
@@ -185,7 +190,7 @@ class PhonemeTask(LightningModule):
         if rate is not None:
             frames = int(self._core_lengths.sum())
             sums[4:] = [float(rate) * frames, frames]
-        self._sums += torch.tensor(sums, dtype=torch.float64).to(self.device)
+        self._sums += torch.tensor(sums, dtype=self._sums.dtype).to(self.device)
 
     def on_validation_epoch_end(self) -> None:
         """Phoneme error rate over all trials of all processes."""
@@ -194,13 +199,13 @@ class PhonemeTask(LightningModule):
         figures = {"val_per": edits / max(phonemes, 1), "val_loss": loss / max(trials, 1)}
         if self.spiking:
             figures["val_rate"] = spikes / max(frames, 1)
-        self.log_dict(figures, batch_size=1)
+        self.log_dict(figures, batch_size=1, sync_dist=True)
         if not self.trainer.sanity_checking:
             self.latest.update(figures)
 
     def configure_optimizers(self) -> Any:
         """Optimiser with its parameter groups, and the schedule stepped at every update."""
-        options = self.hparams
+        options = self.options
         groups = parameter_groups(
             self.decoder.named_parameters(), options["weight_decay"], decay_everything=options["decay_everything"]
         )
@@ -231,8 +236,10 @@ class PhonemeTask(LightningModule):
         self.recordings = self.recordings or ours["recordings"]
         self.latest = dict(ours["latest"])
         self.train_means.load_state_dict(ours["train_means"], self.device)
+        if self._trainer is None or self.trainer.state.fn != "fit":
+            return
         planned = [factor["total"] for state in checkpoint.get("lr_schedulers", []) for factor in state["lr_lambdas"]]
-        if planned and self._trainer is not None and self._updates() != planned[0]:
+        if planned and self._updates() != planned[0]:
             rank_zero_warn(
                 f"the run was planned for {planned[0]} updates and its learning rate keeps that plan, "
                 f"although it now goes on to {self._updates()}"

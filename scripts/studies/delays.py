@@ -32,7 +32,13 @@ examples:
 """
 
 SESSIONS, TRIALS = 8, 250
-BASELINES = {"gru": "gru_500k", "lstm": "lstm_500k", "tcn": "tcn_500k", "mlp": "mlp_500k", "transformer": "transformer_500k"}
+BASELINES = {
+    "gru": "gru_500k",
+    "lstm": "lstm_500k",
+    "tcn": "tcn_500k",
+    "mlp": "mlp_500k",
+    "transformer": "transformer_500k",
+}
 """Baseline -> the recipe that it starts from."""
 
 
@@ -131,7 +137,17 @@ def simulated(folder: Path) -> Path:
     from scripts.cli import call
 
     if not folder.exists():
-        arguments = [str(folder), "--format", "b2t24", "--sessions", str(SESSIONS), "--trials", str(TRIALS), "--seed", "1"]
+        arguments = [
+            str(folder),
+            "--format",
+            "b2t24",
+            "--sessions",
+            str(SESSIONS),
+            "--trials",
+            str(TRIALS),
+            "--seed",
+            "1",
+        ]
         if code := call("simulate", arguments):
             raise DataError(f"`ranvier simulate` ended with exit code {code}, so the study stops here")
     return folder
@@ -195,7 +211,7 @@ def difference_lines(args: argparse.Namespace, arms: Sequence[Arm], results: Map
 
     spiking = [arm for arm in arms if arm.max_delay is not None]
     longest = max(spiking, key=lambda arm: arm.max_delay or 0)
-    lines = [f"PER of \"{longest.title}\" minus that of the others, in points, paired over sentences:", ""]
+    lines = [f'PER of "{longest.title}" minus that of the others, in points, paired over sentences:', ""]
     for other in arms:
         if other is longest:
             continue

@@ -97,7 +97,9 @@ def only_one(root: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise DataError("another process is at work on this study; wait for it or name another folder", file=root) from error
+            raise DataError(
+                "another process is at work on this study; wait for it or name another folder", file=root
+            ) from error
         yield
 
 
@@ -232,7 +234,9 @@ class _Children:
         if code and not self.stopped:
             tail = log.read_text(errors="replace").strip().splitlines()[-1:]
             raise DataError(
-                f"`ranvier {arguments[0]}` ended with exit code {code}", file=log, found=tail[0] if tail else "no output"
+                f"`ranvier {arguments[0]}` ended with exit code {code}",
+                file=log,
+                found=tail[0] if tail else "no output",
             )
         if code:
             raise KeyboardInterrupt

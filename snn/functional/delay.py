@@ -65,9 +65,7 @@ def fixed_delay_linear(
     max_delay = _check_delays(delay, state, max_delay)
     shape = (max_delay, *x.shape[1:])
     if state is not None and state.shape != shape:
-        raise ValueError(
-            f"fixed_delay_linear: state must be (max_delay, B, I) = {shape}; found {tuple(state.shape)}"
-        )
+        raise ValueError(f"fixed_delay_linear: state must be (max_delay, B, I) = {shape}; found {tuple(state.shape)}")
     following = _last_frames(x, state, max_delay)
     if not x.is_floating_point():
         x = x.to(weight.dtype)
@@ -117,9 +115,7 @@ def _check_operands(x: Tensor, weight: Tensor, delay: Tensor, bias: Tensor | Non
             f"fixed_delay_linear: delay must have the shape of weight {tuple(weight.shape)}; found {tuple(delay.shape)}"
         )
     if x.dim() != 3 or x.shape[2] != weight.shape[1]:
-        raise ValueError(
-            f"fixed_delay_linear: x must be (T, B, I) with I = {weight.shape[1]}; found {tuple(x.shape)}"
-        )
+        raise ValueError(f"fixed_delay_linear: x must be (T, B, I) with I = {weight.shape[1]}; found {tuple(x.shape)}")
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ValueError(f"fixed_delay_linear: bias must be ({weight.shape[0]},); found {tuple(bias.shape)}")
     if x.is_floating_point() and x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):

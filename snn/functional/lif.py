@@ -87,7 +87,7 @@ def lif(
     working = torch.promote_types(current.dtype, torch.float32)
     state = _check_state(state, current, working)
     if current.shape[0] == 0:
-        return torch.zeros_like(current), state
+        return current.clone(), state
     arguments = {
         "current": current.to(working),
         "beta": beta,

@@ -87,7 +87,7 @@ def test_ctrl_c_while_writing_leaves_nothing(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == [f".out.partial-{child.pid}"]
     time.sleep(0.1)
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=30)
+    child.communicate(timeout=600)
     assert list(tmp_path.iterdir()) == []
 
 

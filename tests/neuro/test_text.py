@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro.text import clean_text, lost_words, wer_text, words
@@ -25,11 +25,13 @@ def official_wer_text(sentence: str) -> str:
     return " ".join(word for word in kept.strip().split() if word != "")
 
 
+@settings(deadline=None)  # a busy machine is no fault of the rule
 @given(plain)
 def test_clean_text_is_the_label_rule(sentence: str) -> None:
     assert clean_text(sentence) == official_label_text(sentence)
 
 
+@settings(deadline=None)  # a busy machine is no fault of the rule
 @given(st.text(max_size=40))
 def test_wer_text_is_the_scoring_rule(sentence: str) -> None:
     assert wer_text(sentence) == official_wer_text(sentence)

@@ -33,9 +33,7 @@ def test_equals_the_oracle_exactly_on_dyadic_currents(dyadic, size, reset, backe
 def test_gradients_equal_the_oracle(surrogate, reset, dtype, tolerance, backend):
     current = (1.5 * torch.randn(21, 3, 9, dtype=dtype)).requires_grad_()
     start = torch.randn(3, 9, dtype=dtype).requires_grad_()
-    spikes, state = lif(
-        current, beta=0.8, spike_grad=surrogate, reset_mechanism=reset, state=start, backend=backend
-    )
+    spikes, state = lif(current, beta=0.8, spike_grad=surrogate, reset_mechanism=reset, state=start, backend=backend)
     grad_spikes, grad_last = torch.randn_like(spikes), torch.randn_like(state)
     torch.autograd.backward([spikes, state], [grad_spikes, grad_last])
     want, before, _ = oracle(current.detach().numpy(), 0.8, 1.0, reset, start.detach().numpy())

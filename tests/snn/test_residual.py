@@ -108,9 +108,7 @@ def test_gradients_reach_every_parameter(options):
 @pytest.mark.parametrize("shortcut", SHORTCUTS)
 def test_every_layer_fires_at_the_start(beta, threshold, norm, shortcut):
     torch.manual_seed(0)
-    net = ResidualSNN(
-        64, 128, 4, max_delay=8, beta=beta, threshold=threshold, norm=norm, shortcut=shortcut
-    )
+    net = ResidualSNN(64, 128, 4, max_delay=8, beta=beta, threshold=threshold, norm=norm, shortcut=shortcut)
     with SpikeRecorder(net) as recorder:
         net(torch.randn(100, 4, 64))
     for name, rate in recorder.rates().items():
@@ -123,9 +121,7 @@ def test_parameters_do_not_depend_on_the_delays_and_layers_draw_apart():
     delays = [block.layer.linear.delay for block in nets[2].blocks]
     assert not torch.equal(delays[0], delays[1])
     other = ResidualSNN(6, 12, 3, max_delay=16, seed=1)
-    assert not any(
-        torch.equal(a, b.layer.linear.delay) for a in delays for b in other.blocks
-    )
+    assert not any(torch.equal(a, b.layer.linear.delay) for a in delays for b in other.blocks)
 
 
 def test_a_budget_of_half_a_million_is_the_papers_width():

@@ -60,9 +60,7 @@ class _Lif(torch.autograd.Function):
         arrays = [t.detach().numpy() for t in (planes, start, spikes, membranes, last)]
 
         def work(begin: int, stop: int) -> None:
-            fused.forward(
-                *arrays, number(beta), number(threshold), fused.RESETS[reset], keep, fused.UNIT, begin, stop
-            )
+            fused.forward(*arrays, number(beta), number(threshold), fused.RESETS[reset], keep, fused.UNIT, begin, stop)
 
         in_parts(work, _units(planes, fused.UNIT), least=8)
         ctx.save_for_backward(membranes)

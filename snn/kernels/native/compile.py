@@ -18,8 +18,10 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """`numba.njit` without the interpreter lock, cached on disk where numba finds a folder that it may write."""
     import numba
 
+    # Division as in NumPy: a check for zero in every loop would keep them from running in vectors.
+    options = {"nogil": True, "error_model": "numpy", **options}
     try:
-        return numba.njit(nogil=True, cache=True, **options)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:
         # Neither the package's folder nor the user's cache can be written: compile again in each process.
-        return numba.njit(nogil=True, **options)(function)
+        return numba.njit(**options)(function)

@@ -69,9 +69,7 @@ class _MaskedBatchNorm(torch.autograd.Function):
         return out.view(channels, steps, batch).permute(1, 2, 0), grad_weight, grad_bias, None, None
 
 
-def run(
-    x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def run(x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """Normalise `x` (T, B, N); `mask` (T, B) is True at real frames. Returns y, mean and biased variance (N,)."""
     return _MaskedBatchNorm.apply(x, weight, bias, mask, eps)
 

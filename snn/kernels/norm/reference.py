@@ -11,9 +11,7 @@ from torch import Tensor
 from snn.dispatch import Backend
 
 
-def run(
-    x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def run(x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """Normalise `x` (T, B, N); `mask` (T, B) is True at real frames. Returns y, mean and biased variance (N,)."""
     if mask is None:
         var, mean = torch.var_mean(x, (0, 1), correction=0)

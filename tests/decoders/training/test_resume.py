@@ -92,6 +92,23 @@ def test_resuming_from_any_update_ends_the_same(setting: str, recording: Path, t
         )
 
 
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_stopping_after_every_single_update_ends_the_same(setting: str, recording: Path, tmp_path: Path) -> None:
+    options, whole, run = SETTINGS[setting], make_task(), tmp_path / "stopped"
+    trainer = trainer_for(tmp_path / "whole", **options)
+    trainer.fit(whole, datamodule=make_data(recording))
+    for step in range(1, trainer.global_step):
+        with pytest.raises(Interrupted) as stopped:
+            trainer_for(run, callbacks=SignalAt(step), **options).fit(
+                make_task(), datamodule=make_data(recording), ckpt_path=last_checkpoint(run)
+            )
+        assert stopped.value.step == step
+    last = make_task()
+    trainer_for(run, **options).fit(last, datamodule=make_data(recording), ckpt_path=last_checkpoint(run))
+    assert_same(weights(whole), weights(last))
+    assert curve(run) == curve(tmp_path / "whole")
+
+
 def test_a_longer_run_goes_on_in_mid_epoch(recording: Path, tmp_path: Path) -> None:
     tasks = [make_task(schedule="constant"), make_task(schedule="constant"), make_task(schedule="constant")]
     trainer_for(tmp_path / "long", max_steps=10).fit(tasks[0], datamodule=make_data(recording))
