@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -85,7 +86,8 @@ class Choice(NamedTuple):
     device: str = "cpu"
 
 
-_forced: ContextVar[Mapping[str, str]] = ContextVar("ranvier_backend", default={})
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_forced: ContextVar[Mapping[str, str]] = ContextVar("ranvier_backend", default=_NOTHING)
 
 
 @cache

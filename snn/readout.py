@@ -43,7 +43,7 @@ class LeakyReadout(nn.Module):
         self.beta = beta
 
     def forward(self, spikes: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Map `spikes` (T, B, N) to membranes (T, B, out_features); the state is the last membrane (B, out_features)."""
+        """Map `spikes` (T, B, N) to membranes (T, B, out_features); the state is the last of them (B, out_features)."""
         drive = (1 - self.beta) * self.linear(spikes)
         membrane = drive.new_zeros(drive.shape[1:]) if state is None else state
         steps = []

@@ -58,6 +58,7 @@ class Surrogate:
         raise TypeError(f"{type(self).__name__} defines no slope")
 
     def __call__(self, x: Tensor) -> Tensor:
+        """Spikes where `x`, the membrane minus the threshold, is positive; any shape."""
         return _Step.apply(x, self)
 
     def __repr__(self) -> str:

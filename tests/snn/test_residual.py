@@ -162,7 +162,7 @@ def test_double_no_grad_and_autocast():
     with torch.no_grad():
         assert not net(x)[0].requires_grad
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        out, state = net(x)
+        out, _ = net(x)
     out.float().sum().backward()
     assert all(p.grad is None or p.grad.dtype == torch.float32 for p in net.parameters())
     out, _ = net.double()(x.double())

@@ -50,7 +50,7 @@ def _slope(kind, a, threshold, v, out):  # type: ignore[no-untyped-def]
 @compiled
 def forward(current, start, spikes, membranes, last, beta, threshold, reset, keep, unit, first, stop):  # type: ignore[no-untyped-def]
     """Units first..stop: spikes (P, T, Q), the membrane `last` (P, Q), and with `keep` all `membranes` before reset."""
-    planes, steps, width = current.shape
+    _, steps, width = current.shape
     units = (width + unit - 1) // unit
     one, zero = current.dtype.type(1), current.dtype.type(0)
     v = np.empty(unit, current.dtype)
@@ -81,7 +81,7 @@ def forward(current, start, spikes, membranes, last, beta, threshold, reset, kee
 @compiled
 def backward(grad, grad_last, membranes, grad_current, grad_start, beta, threshold, reset, kind, a, unit, first, stop):  # type: ignore[no-untyped-def]
     """Units first..stop of the gradients of the currents (P, T, Q) and of the start (P, Q), the reset detached."""
-    planes, steps, width = grad.shape
+    _, steps, width = grad.shape
     units = (width + unit - 1) // unit
     zero = grad.dtype.type(0)
     carried, slope = np.empty(unit, grad.dtype), np.empty(unit, grad.dtype)
