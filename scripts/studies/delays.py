@@ -183,7 +183,7 @@ def page_lines(args: argparse.Namespace, arms: Sequence[Arm], results: Mapping[s
         f"{datetime.date.today().isoformat()}; seeds {', '.join(map(str, args.seeds))}; {args.updates} updates of "
         f"{args.batch_size} trials; one thread a run, {args.workers} at a time; {minutes:.0f} minutes of training.",
         "",
-        "| decoder | core parameters | PER % (95 % interval), each seed | mean | spikes per neuron, bin | training, min |",
+        "| decoder | core parameters | PER % (95 % interval), each seed | mean | spikes a neuron, bin | train, min |",
         "| --- | ---: | --- | ---: | ---: | ---: |",
     ]
     for arm in arms:
