@@ -65,14 +65,14 @@ class CurrentShortcut(nn.Module):
     Attributes
     ----------
     gain : Parameter (N,)
-        Starts at the threshold: one carried spike brings a resting neuron to its threshold, not over it.
+        Starts at half the threshold: a carried spike invites a resting neuron to fire and does not make it.
     """
 
     block_gain = staticmethod(lambda depth: 1.0)
 
     def __init__(self, features: int, threshold: float) -> None:
         super().__init__()
-        self.gain = nn.Parameter(torch.full((features,), float(threshold)))
+        self.gain = nn.Parameter(torch.full((features,), 0.5 * threshold))
 
     def forward(self, stream: Tensor, update: Tensor, spikes: Tensor, history: Tensor | None, delay: int) -> Tensor:
         """The current (T, B, N) of the next neurons."""
@@ -177,8 +177,8 @@ class ResidualSNN(nn.Module):
 
     Notes
     -----
-    At the start the input current of the neurons has a spread that makes about a tenth of them fire in a bin when the
-    inputs are normalised, whatever `beta` and `threshold`.
+    At the start the input current of the neurons has a spread that makes about a tenth of them fire in a bin at the
+    default `beta` when the inputs are normalised, fewer when the membrane is slower, whatever the threshold.
 
     >>> net = ResidualSNN(8, 16, 2, max_delay=4, readout="linear", out_features=5)
     >>> out, state = net(torch.randn(10, 3, 8), lengths=torch.tensor([10, 7, 4]))
@@ -224,6 +224,9 @@ class ResidualSNN(nn.Module):
                 return neuron()
             return LIF(beta=beta, threshold=threshold, spike_grad=spike_grad, reset_mechanism=reset_mechanism)
 
+        # Made first, though it comes last: its checks speak plainer than the arithmetic below.
+        last = make_neuron()
+
         # A generator hands each layer a seed of its own: seed 0's second layer is not seed 1's first.
         seeds = torch.randint(2**31, (depth + 1,), generator=torch.Generator().manual_seed(seed)).tolist()
 
@@ -239,7 +242,7 @@ class ResidualSNN(nn.Module):
             return DelayedLayer(linear, None)
 
         # White current of this spread gives a membrane of spread START_SPREAD thresholds.
-        spread = START_SPREAD * threshold * math.sqrt(1 - beta**2)
+        spread = START_SPREAD * threshold * math.sqrt(max(1 - beta**2, 0.01))
         kind = SHORTCUTS[shortcut]
         self.first = make_layer(0, in_features, spread, 1.0)
         self.blocks = nn.ModuleList(
@@ -251,7 +254,7 @@ class ResidualSNN(nn.Module):
             )
             for index in range(1, depth + 1)
         )
-        self.neuron = make_neuron()
+        self.neuron = last
         self.dropout = nn.Dropout(dropout)
         self.readout = None if readout is None else READOUTS[readout](hidden, self.out_features)
 
