@@ -125,7 +125,7 @@ class Lexicon:
     neither is composed, in this order, where all its parts are known:
 
     1. without apostrophes and hyphens at its edges (``'those'``, ``dogs'``);
-    2. a hyphenated word from its parts, without a silence between them, as one word (``twenty-one``);
+    2. a hyphenated word from its parts, without a silence between them, as one word (``speech-to-text``);
     3. a word with ``'s``, ``'d``, ``'ll``, ``'ve`` or ``'re`` from its stem and the ending's usual sound, which for
        ``'s`` is IH Z after a sibilant, S after another voiceless sound, else Z.
 
@@ -208,6 +208,8 @@ class Lexicon:
         entry = self._own.get(word) or _cmu().get(word)
         if entry is not None:
             return _split(entry)
+        if word in CLITICS:  # cut off from its word, as some tokenisers do; the letter alone would be wrong
+            return None
         bare = word.strip("'-")
         if bare != word:
             return self._find(bare) if bare else None
