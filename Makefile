@@ -8,8 +8,10 @@ BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --editable
+# Training runs and whole commands; Lightning's import alone takes seconds.
+LONG := tests/decoders/training tests/scripts tests/test_readme.py decoders/training scripts
 
-.PHONY: help install install-dev demo test lint format types check clean
+.PHONY: help install install-dev demo test test-long lint format types check clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,8 +40,12 @@ install-dev: $(DEV_STAMP) ## the same, with the tools that tests and checks need
 demo: $(RUN_STAMP) ## the main job on a small simulated participant, end to end (minutes)
 	$(BIN)/ranvier demo --overwrite
 
-test: $(DEV_STAMP) ## run every test
-	$(BIN)/python -m pytest
+test: $(DEV_STAMP) ## run the tests, except the long ones
+	$(BIN)/python -m pytest -m "not slow" $(LONG:%=--ignore=%)
+
+test-long: $(DEV_STAMP) ## run the long ones: training runs, whole commands, and what is marked slow
+	$(BIN)/python -m pytest $(LONG)
+	$(BIN)/python -m pytest -m slow $(LONG:%=--ignore=%)
 
 lint: $(DEV_STAMP) ## style and formatting
 	$(BIN)/ruff check .
@@ -52,7 +58,7 @@ format: $(DEV_STAMP) ## rewrite the files in the project's format
 types: $(DEV_STAMP) ## static type check
 	$(BIN)/mypy
 
-check: lint types test ## all that CI runs
+check: lint types test test-long ## all that CI runs
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

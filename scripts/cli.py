@@ -128,7 +128,8 @@ def explain(error: BaseException) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         return _missing_package(error)
     if _is_disk_full(error):
-        where = f" while writing {error.filename}" if getattr(error, "filename", None) else ""
+        name = getattr(error, "filename", None)
+        where = f" while writing {name}" if name else ""
         return f"no space left on the device{where}; what was finished before is intact"
     if isinstance(error, OSError):
         name = f"{error.filename}: " if error.filename else ""

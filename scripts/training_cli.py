@@ -77,7 +77,7 @@ class TrainCLI(LightningCLI):
         parser.link_arguments("seed_everything", "model.seed")
         parser.link_arguments("seed_everything", "data.seed")
 
-    def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
         """Parse the given arguments, whatever the process was called with."""
         self.config = parser.parse_args(args)
 

@@ -238,7 +238,7 @@ class ResidualSNN(nn.Module):
             if norm is not None:
                 return DelayedLayer(linear, NORMS[norm](hidden, initial_scale=spread))
             nn.init.normal_(linear.weight, std=spread / math.sqrt(features * power))
-            nn.init.zeros_(linear.bias)  # type: ignore[arg-type]
+            nn.init.zeros_(linear.bias)
             return DelayedLayer(linear, None)
 
         # White current of this spread gives a membrane of spread START_SPREAD thresholds.

@@ -11,6 +11,7 @@ the reference path; the fused kernels take it when their own tables list its `ke
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -65,7 +66,7 @@ class Surrogate:
         return f"{type(self).__name__}({self.parameter_name}={self.parameter:g})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.parameter == other.parameter  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.parameter == other.parameter
 
     def __hash__(self) -> int:
         return hash((type(self), self.parameter))
@@ -147,5 +148,7 @@ class Triangle(Surrogate):
         return (1 - x.abs() / self.parameter).clamp_min(0) / self.parameter
 
 
-SURROGATES: dict[str, type[Surrogate]] = {cls.kernel_id: cls for cls in (ArcTan, FastSigmoid, Sigmoid, Triangle)}
+SURROGATES: dict[str, Callable[[], Surrogate]] = {
+    cls.kernel_id: cls for cls in (ArcTan, FastSigmoid, Sigmoid, Triangle)
+}
 """Every surrogate by its `kernel_id`."""

@@ -62,9 +62,7 @@ class LearningCurve(Callback):
         if trainer.is_global_zero:
             keep_rows(self.file(trainer), trainer.global_step)
 
-    def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Write a row at every ``log_every_n_steps``-th update."""
         step = trainer.global_step
         if step == self._step or step % trainer.log_every_n_steps:
@@ -81,7 +79,7 @@ class LearningCurve(Callback):
         pl_module.latest.update(figures)
         self._write(trainer, figures)
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Write the validation's row."""
         if trainer.sanity_checking or trainer.state.fn != "fit":
             return

@@ -52,7 +52,9 @@ class AtomicCheckpointIO(TorchCheckpointIO):
                 partial.unlink()
             raise
 
-    def load_checkpoint(self, path: Any, map_location: Any = lambda storage, loc: storage, **_: Any) -> dict[str, Any]:
+    def load_checkpoint(
+        self, path: Any, map_location: Any = lambda storage, loc: storage, weights_only: bool | None = None
+    ) -> dict[str, Any]:
         """Tensors and plain containers; nothing in the file is run."""
         return read_checkpoint(path, map_location)
 
@@ -182,7 +184,7 @@ class Checkpoints(Checkpoint):
         self._old_handlers = {}
 
 
-def check_finite(trainer: Trainer, pl_module: LightningModule) -> None:
+def check_finite(trainer: Trainer, pl_module: Any) -> None:
     """Stop a run whose loss has become NaN or infinite.
 
     Raises
@@ -204,7 +206,7 @@ def check_finite(trainer: Trainer, pl_module: LightningModule) -> None:
 
 
 def _validation_follows(trainer: Trainer) -> bool:
-    loop = trainer.fit_loop
+    loop: Any = trainer.fit_loop
     return bool(trainer.enable_validation and loop.epoch_loop._should_check_val_fx(loop._data_fetcher))
 
 

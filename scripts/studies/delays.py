@@ -247,12 +247,12 @@ def draw(args: argparse.Namespace, arms: Sequence[Arm], results: Mapping[str, Re
 
     figure = new_figure(6, 3.8, f"Phoneme error rate at {args.budget} core parameters", source)
     axes = figure.subplots()
-    spiking = [arm for arm in arms if arm.max_delay is not None]
     rates = {arm.name: [100 * results[run.name].summary["per"] for run in arm.runs(args.seeds)] for arm in arms}
-    delays = [arm.max_delay for arm in spiking]
-    for arm in spiking:
-        axes.plot([arm.max_delay] * len(args.seeds), rates[arm.name], "o", color=COLOURS[0], markersize=4, alpha=0.6)
-    means = [sum(rates[arm.name]) / len(args.seeds) for arm in spiking]
+    spiking = [(arm.max_delay, rates[arm.name]) for arm in arms if arm.max_delay is not None]
+    delays = [delay for delay, _ in spiking]
+    for delay, of_seeds in spiking:
+        axes.plot([delay] * len(args.seeds), of_seeds, "o", color=COLOURS[0], markersize=4, alpha=0.6)
+    means = [sum(of_seeds) / len(args.seeds) for _, of_seeds in spiking]
     axes.plot(delays, means, color=COLOURS[0], label="spiking (mean over seeds; dots: each seed)")
     for colour, arm in zip(COLOURS[1:], (arm for arm in arms if arm.max_delay is None), strict=False):
         mean = sum(rates[arm.name]) / len(args.seeds)

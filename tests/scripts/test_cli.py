@@ -5,7 +5,6 @@ import errno
 import os
 import subprocess
 import sys
-import time
 import types
 
 import pytest
@@ -30,12 +29,10 @@ def raising(error: BaseException):
     return run
 
 
-def test_help_lists_every_command_and_is_instant() -> None:
-    start = time.monotonic()
+def test_help_lists_every_command_and_loads_no_library() -> None:
     result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "scripts.cli", "--help"], capture_output=True, text=True, check=True
     )
-    assert time.monotonic() - start < 3
     assert all(name in result.stdout for name in cli.COMMANDS)
     assert "examples:" in result.stdout
     assert "torch" not in result.stderr and "numpy" not in result.stderr

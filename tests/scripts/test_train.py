@@ -141,9 +141,7 @@ def test_a_run_resumes_from_its_folder_alone(data: Path, tmp_path: Path, capfd: 
 def test_an_existing_folder_is_refused_at_once(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     (tmp_path / "runs" / "gru_demo").mkdir(parents=True)
     (tmp_path / "runs" / "gru_demo" / "notes.txt").write_text("precious")
-    start = time.monotonic()
     assert cli.main(["train", "fit", "--config", "gru_demo", "--data.path", str(data), *QUICK]) == 2
-    assert time.monotonic() - start < 1
     said = capsys.readouterr().err
     assert "exists already" in said and "--resume" in said and len(said.splitlines()) == 1
     assert [file.name for file in (tmp_path / "runs" / "gru_demo").iterdir()] == ["notes.txt"]

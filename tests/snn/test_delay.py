@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import snn
-from snn.dispatch import backends
 from snn.functional import fixed_delay_linear
+from tests.backends import every_backend
 from tests.oracles.delay import fixed_delay_linear as oracle
 from tests.oracles.delay import fixed_delay_linear_gradient
 
@@ -21,8 +21,7 @@ SIZES = [  # T, B, I, O, D
     (11, 16, 20, 35, 3),
     (3, 1, 2, 2, 62),
 ]
-BACKENDS = [backend.name for backend in backends("fixed_delay_linear")]
-both = pytest.mark.parametrize("backend", BACKENDS)
+both = pytest.mark.parametrize("backend", every_backend("fixed_delay_linear"))
 
 
 def draw(size, dyadic=None, dtype=torch.float32):

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 import snn
-from snn.dispatch import backends
 from snn.functional import RESET_MECHANISMS, lif
+from tests.backends import every_backend
 from tests.oracles.lif import lif as oracle
 from tests.oracles.lif import lif_gradient
 
 SIZES = [(1, 1, 1), (7, 1, 3), (12, 3, 5), (33, 2, 17), (5, 16, 40)]
-BACKENDS = [backend.name for backend in backends("lif")]
+BACKENDS = every_backend("lif")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -72,7 +72,7 @@ def _spread(builder: Any, scalar: Any, kind: Any) -> Any:
 
 def _make_accumulate(vectors: int) -> Any:
     @intrinsic
-    def accumulate(typing, y, y_at, x, x_at, x_stride, w, w_at, offset, offset_at, count):  # type: ignore[no-untyped-def]
+    def accumulate(typing, y, y_at, x, x_at, x_stride, w, w_at, offset, offset_at, count):
         """`y[y_at + m] += sum_i w[w_at + i] * x[x_at + i * x_stride + offset[offset_at + i] + m]`, i < count."""
         signature = types.void(y, y_at, x, x_at, x_stride, w, w_at, offset, offset_at, count)
 
@@ -109,7 +109,7 @@ accumulate_1, accumulate_2, accumulate_4, accumulate_8 = (_make_accumulate(k) fo
 
 
 @intrinsic
-def correlate(typing, out, out_at, g, g_at, x, x_at, x_stride, offset, offset_at, count):  # type: ignore[no-untyped-def]
+def correlate(typing, out, out_at, g, g_at, x, x_at, x_stride, offset, offset_at, count):
     """`out[out_at + k] += sum_m g[g_at + m] * x[x_at + k * x_stride + offset[offset_at + k] + m]`.
 
     For the `lanes` values of k, over `count` vectors of m.
