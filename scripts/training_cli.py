@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytorch_lightning import Trainer
-from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI, SaveConfigCallback
+from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.loggers import TensorBoardLogger
 from rich.console import Console
 

@@ -148,7 +148,7 @@ class Triangle(Surrogate):
         return (1 - x.abs() / self.parameter).clamp_min(0) / self.parameter
 
 
-SURROGATES: dict[str, Callable[[], Surrogate]] = {
+SURROGATES: dict[str, Callable[..., Surrogate]] = {
     cls.kernel_id: cls for cls in (ArcTan, FastSigmoid, Sigmoid, Triangle)
 }
 """Every surrogate by its `kernel_id`."""
