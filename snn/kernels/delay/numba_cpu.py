@@ -95,7 +95,7 @@ class _FixedDelayLinear(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         sheet, weight, delay, offset = ctx.saved_tensors
         for_x, for_weight, _, for_bias, for_history, _ = ctx.needs_input_grad
         steps, batch, inputs = ctx.shape

@@ -13,7 +13,7 @@ from snn.kernels.native.vectors import accumulate_1, accumulate_2, accumulate_4,
 
 
 @compiled
-def accumulate_rows(y, x, w, offset, start, bias, block, width, first, last):  # type: ignore[no-untyped-def]
+def accumulate_rows(y, x, w, offset, start, bias, block, width, first, last):
     """`y[j, m] = bias[j] + sum_i w[j, i] * x[i, start + offset[j, i] + m]` for the blocks first..last of m.
 
     Parameters
@@ -66,7 +66,7 @@ def accumulate_rows(y, x, w, offset, start, bias, block, width, first, last):  #
 
 
 @compiled
-def correlate_rows(out, g, g_start, x, offset, length, chunk, width, first, last):  # type: ignore[no-untyped-def]
+def correlate_rows(out, g, g_start, x, offset, length, chunk, width, first, last):
     """`out[j, i] = sum_m g[j, g_start + m] * x[i, offset[j, i] + m]`, m < length, for groups first..last of i.
 
     Parameters

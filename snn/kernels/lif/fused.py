@@ -23,7 +23,7 @@ SLOPES = {"arctan": 0, "fast_sigmoid": 1, "sigmoid": 2, "triangle": 3}
 
 
 @compiled
-def _slope(kind, a, threshold, v, out):  # type: ignore[no-untyped-def]
+def _slope(kind, a, threshold, v, out):
     """Slope of surrogate `kind` with parameter `a` at the membranes `v`, into `out`."""
     one = v.dtype.type(1)
     if kind == 0:
@@ -48,7 +48,7 @@ def _slope(kind, a, threshold, v, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def forward(current, start, spikes, membranes, last, beta, threshold, reset, keep, unit, first, stop):  # type: ignore[no-untyped-def]
+def forward(current, start, spikes, membranes, last, beta, threshold, reset, keep, unit, first, stop):
     """Units first..stop: spikes (P, T, Q), the membrane `last` (P, Q), and with `keep` all `membranes` before reset."""
     _, steps, width = current.shape
     units = (width + unit - 1) // unit
@@ -79,7 +79,7 @@ def forward(current, start, spikes, membranes, last, beta, threshold, reset, kee
 
 
 @compiled
-def backward(grad, grad_last, membranes, grad_current, grad_start, beta, threshold, reset, kind, a, unit, first, stop):  # type: ignore[no-untyped-def]
+def backward(grad, grad_last, membranes, grad_current, grad_start, beta, threshold, reset, kind, a, unit, first, stop):
     """Units first..stop of the gradients of the currents (P, T, Q) and of the start (P, Q), the reset detached."""
     _, steps, width = grad.shape
     units = (width + unit - 1) // unit

@@ -10,12 +10,12 @@ _SUMS = {"reassoc", "nsz"}
 """Lets the compiler sum a row in several lanes; the order stays the same for a given length."""
 
 
-def _compiled_sums(function):  # type: ignore[no-untyped-def]
+def _compiled_sums(function):
     return compiled(function, fastmath=_SUMS)
 
 
 @_compiled_sums
-def _sum(x, mask):  # type: ignore[no-untyped-def]
+def _sum(x, mask):
     total = x.dtype.type(0)
     for m in range(x.shape[0]):
         total += x[m] if mask[m] else x.dtype.type(0)
@@ -23,7 +23,7 @@ def _sum(x, mask):  # type: ignore[no-untyped-def]
 
 
 @_compiled_sums
-def _sum_square(x, mask, mean):  # type: ignore[no-untyped-def]
+def _sum_square(x, mask, mean):
     total = x.dtype.type(0)
     for m in range(x.shape[0]):
         d = x[m] - mean if mask[m] else x.dtype.type(0)
@@ -32,7 +32,7 @@ def _sum_square(x, mask, mean):  # type: ignore[no-untyped-def]
 
 
 @_compiled_sums
-def _sum_product(x, mask, mean, g):  # type: ignore[no-untyped-def]
+def _sum_product(x, mask, mean, g):
     total = x.dtype.type(0)
     for m in range(x.shape[0]):
         total += (x[m] - mean) * g[m] if mask[m] else x.dtype.type(0)
@@ -40,7 +40,7 @@ def _sum_product(x, mask, mean, g):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def forward(x, mask, count, weight, bias, eps, y, means, variances, first, last):  # type: ignore[no-untyped-def]
+def forward(x, mask, count, weight, bias, eps, y, means, variances, first, last):
     """Rows first..last: y (N, M), and the mean and biased variance of each row over the frames in `mask` (M,)."""
     for n in range(first, last):
         row, out = x[n], y[n]
@@ -53,7 +53,7 @@ def forward(x, mask, count, weight, bias, eps, y, means, variances, first, last)
 
 
 @compiled
-def backward(g, x, mask, count, weight, eps, means, variances, grad_x, grad_weight, grad_bias, first, last):  # type: ignore[no-untyped-def]
+def backward(g, x, mask, count, weight, eps, means, variances, grad_x, grad_weight, grad_bias, first, last):
     """Rows first..last of the gradients of x (N, M), weight and bias (N,)."""
     for n in range(first, last):
         row, slope, out = x[n], g[n], grad_x[n]

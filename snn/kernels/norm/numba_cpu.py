@@ -50,7 +50,7 @@ class _MaskedBatchNorm(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, *unused: Any) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor, *unused: Any) -> tuple[Tensor | None, ...]:
         from snn.kernels.norm import fused
 
         rows, flat, scale, mean, var = ctx.saved_tensors
