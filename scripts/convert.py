@@ -150,7 +150,9 @@ def run_speech(args: argparse.Namespace) -> int:
     )
     tally, started = Tally(), time.perf_counter()
     trials = _progress(conversion, len(conversion), args)
-    FORMATS["b2t25"].write(tally.watch(trials), args.out, overwrite=args.overwrite, test_labels=True)
+    write = FORMATS["b2t25"].write
+    assert write is not None
+    write(tally.watch(trials), args.out, overwrite=args.overwrite, test_labels=True)
     per_bin = tally.spikes / (tally.bins * tally.channels)
     summary = tally.as_dict() | {
         "spikes_per_channel_and_bin": round(per_bin, 4),

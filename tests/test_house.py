@@ -66,6 +66,7 @@ def test_the_import_check_sees_every_spelling(tmp_path: Path) -> None:
     assert imported(example, top_level_only=True) == {"neuro"}
 
 
+@pytest.mark.slow  # starts Python anew
 @pytest.mark.parametrize("room", ["neuro", "snn", "decoders"])
 def test_rooms_import_with_the_base_install_alone(room: str) -> None:
     code = (

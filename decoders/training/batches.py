@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from torch.utils.data import DataLoader, Dataset
 
-from neuro import Batch, Trial, collate
+from neuro import Batch, Recordings, Trial, collate
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class SomeTrials(Sequence[Trial]):
         Whether to keep what was read.
     """
 
-    def __init__(self, trials: Sequence[Trial], positions: np.ndarray, keep: bool) -> None:
+    def __init__(self, trials: Recordings, positions: np.ndarray, keep: bool) -> None:
         self.trials, self.positions, self.keep = trials, positions, keep
         self._kept: dict[int, Trial] = {}
 
@@ -141,7 +141,7 @@ class RunLoader(DataLoader):
 
     def state_dict(self) -> dict[str, int]:
         """Number of the next batch."""
-        return {"next_batch": self.sampler.progress()}  # type: ignore[attr-defined]
+        return {"next_batch": self.sampler.progress()}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Nothing to set: the trainer's own progress is restored before the first batch is asked for."""

@@ -150,7 +150,7 @@ class PhonemeTask(LightningModule):
 
     def setup(self, stage: str) -> None:
         """Note what the decoder is trained on, so that a checkpoint can tell."""
-        data = getattr(self.trainer, "datamodule", None)
+        data: Any = getattr(self.trainer, "datamodule", None)
         if hasattr(data, "describe"):
             self.recordings = data.describe()
 
@@ -213,7 +213,7 @@ class PhonemeTask(LightningModule):
             groups,
             lr=options["lr"],
             betas=tuple(options["betas"]),
-            eps=options["eps"],  # type: ignore[call-arg]
+            eps=options["eps"],
         )
         factor = LearningRateFactor(
             options["schedule"], self._updates(), options["warmup"], options["lr_start"], options["lr_end"]
@@ -288,7 +288,8 @@ class PhonemeTask(LightningModule):
 
     def _updates(self) -> int:
         """Optimiser updates of the whole run. Asking the trainer for it would start the data loader too early."""
-        trainer, data = self.trainer, getattr(self.trainer, "datamodule", None)
+        trainer = self.trainer
+        data: Any = getattr(trainer, "datamodule", None)
         limits = [trainer.max_steps] if trainer.max_steps and trainer.max_steps > 0 else []
         if trainer.max_epochs and trainer.max_epochs > 0 and hasattr(data, "updates_per_epoch"):
             limits.append(-(-data.updates_per_epoch // trainer.accumulate_grad_batches) * trainer.max_epochs)

@@ -157,7 +157,9 @@ def verify(recordings: Recordings, refs: Sequence[TrialRef]) -> None:
         for ref in refs:
             trial, (features, labels) = recordings.source.read(ref), bare.read(ref)
             same = np.array_equal(trial.features, features.astype(np.float32))
-            same &= trial.phonemes is None if labels is None else np.array_equal(trial.phonemes, labels)
+            same &= (labels is None) == (trial.phonemes is None)
+            if labels is not None and trial.phonemes is not None:
+                same &= np.array_equal(trial.phonemes, labels)
             assert same, f"{ref.key} differs from what bare h5py reads"
 
 

@@ -65,6 +65,7 @@ def test_other_peoples_folders_are_never_overwritten(tmp_path, name):
     assert (tmp_path / "home/thesis.tex").read_text() == "precious"
 
 
+@pytest.mark.slow  # starts Python anew
 def test_ctrl_c_while_writing_leaves_nothing(tmp_path):
     """A real signal to a real process."""
     script = (

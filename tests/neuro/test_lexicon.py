@@ -159,6 +159,7 @@ def test_missing_dictionary_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) 
         cmu_dictionary_path()
 
 
+@pytest.mark.slow  # starts Python anew
 def test_pocketsphinx_itself_is_never_imported() -> None:
     code = (
         "import sys; from neuro import Lexicon; Lexicon().phonemes('hello there'); "

@@ -81,7 +81,10 @@ def test_every_form_is_detected_and_read(everything, name):
 
 
 # A spawned process imports everything afresh, which takes seconds; that the other forms travel is tested below.
-@pytest.mark.parametrize(("name", "method"), [*((name, "fork") for name in FORMATS), ("b2t25", "spawn")])
+AFRESH = pytest.param("b2t25", "spawn", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "method"), [*((name, "fork") for name in FORMATS), AFRESH])
 def test_workers_hand_out_the_same_trials(everything, name, method):
     recordings = open_recordings(everything[name]).split("train")
     expected = [trial.features for trial in recordings]  # the parent's files are open when the workers start
@@ -235,6 +238,7 @@ def test_a_repeated_label_needs_a_frame_more(tmp_path):
     assert [found.needed for found in infeasible(recordings, lambda frames: 5)] == [6]
 
 
+@pytest.mark.slow  # starts Python anew
 def test_import_is_light():
     """Opening recordings must not pull in what only training or writing needs."""
     heavy = ("scipy.io", "matplotlib", "pytorch_lightning", "torchaudio")

@@ -113,6 +113,7 @@ def test_every_backend_is_whole_and_runs_its_example_like_the_reference(operator
             torch.testing.assert_close(backend.run(**arguments), listed[-1].run(**arguments))
 
 
+@pytest.mark.slow  # starts Python anew
 def test_import_brings_no_framework():
     code = "import sys, snn; print(*sorted({'snntorch', 'numba', 'triton.compiler'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
