@@ -1,4 +1,4 @@
-"""Do fixed delays lower the phoneme error rate at equal core parameters?."""
+"""Do fixed delays lower the phoneme error rate at equal core parameters?"""
 
 from __future__ import annotations
 

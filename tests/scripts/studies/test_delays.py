@@ -1,0 +1,79 @@
+"""The page on delays says what the runs found, whatever they found."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from neuro import DataError
+from scripts.studies import delays
+from scripts.studies.runs import Result
+
+
+def arguments(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    delays.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def result(wrong: int, *, spike_rate: float | None, trials: int = 20) -> Result:
+    """Sentences of four phonemes; in the first ``wrong`` of them one phoneme is missing."""
+    reference = ["AA", "B", "K", "SIL"]
+    found = [(f"d/val/trial_{k:04d}", reference, reference[1:] if k < wrong else reference) for k in range(trials)]
+    per = wrong / (4 * trials)
+    summary = {
+        "per": per,
+        "per_low": per / 2,
+        "per_high": 2 * per,
+        "spike_rate": spike_rate,
+        "parameters": {"core": 500_123},
+        "chance": {"best_constant": 0.9, "empty": 1.0},
+        "source": "simulated participant",
+        "form": "b2t24",
+        "split": "val",
+        "trials": trials,
+        "phonemes": 4 * trials,
+    }
+    return Result(summary, found, training_seconds=120.0)
+
+
+def test_arms_differ_in_nothing_but_what_is_compared() -> None:
+    one, sixteen, gru = delays.arms_of(arguments("--updates", "70"))
+    assert one.changes["trainer"] == sixteen.changes["trainer"] == gru.changes["trainer"]
+    assert one.changes["data"] == sixteen.changes["data"] == gru.changes["data"]
+    assert {arm.changes["model"]["budget"] for arm in (one, sixteen, gru)} == {"500k"}
+    assert one.recipe == sixteen.recipe
+    assert [arm.changes["model"]["core_options"] for arm in (one, sixteen)] == [{"max_delay": 1}, {"max_delay": 16}]
+
+
+@pytest.mark.parametrize(("wrong", "sign"), [((8, 4, 6), "-"), ((4, 8, 6), "+")])
+def test_the_page_reports_either_outcome(wrong: tuple[int, int, int], sign: str, tmp_path: Path) -> None:
+    args = arguments("--seeds", "1", "2", "--out", str(tmp_path))
+    arms = delays.arms_of(args)
+    results = {
+        run.name: result(count, spike_rate=None if arm.max_delay is None else 0.08)
+        for arm, count in zip(arms, wrong, strict=True)
+        for run in arm.runs(args.seeds)
+    }
+    page = delays.write_page(args, arms, results).read_text()
+    rows = {line.split("|")[1].strip(): line for line in page.splitlines() if line.startswith("| ")}
+    for arm, count in zip(arms, wrong, strict=True):
+        assert f"| {100 * count / 80:.1f} |" in rows[arm.title] and "500,123" in rows[arm.title]
+    assert "0.080" in rows[arms[1].title] and "| - |" in rows["GRU"]
+    assert "best constant" in rows and "simulated participant" in page and "seeds 1, 2" in page
+    difference = next(line for line in page.splitlines() if line.startswith("- spiking, no delays"))
+    assert difference.count(f": {sign}5.0") == 1 and difference.count(f"{sign}5.0 (") == 2
+    assert (tmp_path / "delays.png").stat().st_size > 1000
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["delays.md", "delays.png"]
+
+
+def test_runs_scored_on_other_trials_are_never_compared() -> None:
+    with pytest.raises(DataError, match="different trials"):
+        delays.paired(result(1, spike_rate=None), result(1, spike_rate=None, trials=19))
+
+
+def test_counts_below_one_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"--updates.*found 0|found 0"):
+        delays.run(arguments("--updates", "0", "--runs", str(tmp_path)))
