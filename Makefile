@@ -56,7 +56,7 @@ format: $(DEV_STAMP) ## rewrite the files in the project's format
 	$(BIN)/ruff format .
 
 types: $(DEV_STAMP) ## static type check
-	$(BIN)/mypy
+	$(BIN)/python -m mypy
 
 check: lint types test test-long ## all that CI runs
 

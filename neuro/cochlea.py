@@ -45,7 +45,7 @@ def erb_space(low_hz: float, high_hz: float, n_channels: int) -> np.ndarray:
     Examples
     --------
     >>> erb_space(100.0, 4000.0, 3).round()
-    array([ 100., 1022., 4000.])
+    array([ 100.,  950., 4000.])
     """
     low, high = (np.log10(1.0 + 0.00437 * hz) for hz in (low_hz, high_hz))
     return (10.0 ** np.linspace(low, high, n_channels) - 1.0) / 0.00437
@@ -111,7 +111,7 @@ class Cochlea:
     >>> ear = Cochlea(n_channels=8, sample_rate=8000)
     >>> tone = np.sin(2 * np.pi * 1000 * np.arange(8000) / 8000)
     >>> counts = ear.spike_counts(tone, 8000, seed=0)
-    >>> counts.shape, abs(ear.centres[counts.sum(0).argmax()] - 1000) < 250
+    >>> counts.shape, bool(abs(ear.centres[counts.sum(0).argmax()] - 1000) < 250)
     ((50, 8), True)
     """
 

@@ -238,14 +238,20 @@ def open_hdf5(path: Path) -> h5py.File:
 
 
 def _open(path: Path) -> h5py.File:
+    # HDF5 opens a file twice in a process only with the same idea of locks both times, whatever the other opener had.
+    *wishes, last = (None, False, True, "best-effort")
+    for locking in wishes:
+        try:
+            return _read(path, locking)
+        except OSError as error:
+            if "lock" not in str(error):
+                raise
+    return _read(path, last)
+
+
+def _read(path: Path, locking: bool | str | None) -> h5py.File:
     # Trials are read whole, so a chunk cache would only hold memory.
-    try:
-        return h5py.File(path, "r", rdcc_nbytes=0)
-    except OSError as error:
-        if "lock" not in str(error):
-            raise
-        # Not the first choice: HDF5 refuses to open a file twice in a process with different ideas about locks.
-        return h5py.File(path, "r", rdcc_nbytes=0, locking=False)
+    return h5py.File(path, "r", rdcc_nbytes=0, locking=locking)
 
 
 def read_block_table(root: Path) -> dict[tuple[str, int], str]:

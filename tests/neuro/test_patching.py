@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 import torch
 from torch import nn
@@ -94,7 +92,7 @@ def test_gradient_flows_only_from_real_frames() -> None:
     assert torch.autograd.gradcheck(lambda value: patch(value, lengths, 4, 3)[0], (x,))
 
 
-@pytest.mark.parametrize(("length", "frames"), itertools.zip_longest(range(12, 23), (0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3)))
+@pytest.mark.parametrize(("length", "frames"), list(zip(range(12, 23), (0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3), strict=True)))
 def test_official_frame_count(length: int, frames: int) -> None:
     assert patched_length(length, 14, 4) == frames
 

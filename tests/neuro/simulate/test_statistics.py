@@ -73,12 +73,12 @@ def test_fano_factor(counts):
     assert 1.15 < np.mean(fano.max(axis=1)) < 1.75  # recorded: 1.37
 
 
-@pytest.mark.parametrize(("lag", "recorded"), zip(LAGS, (0.05, 0.06, 0.07, 0.05, 0.01), strict=True))
+@pytest.mark.parametrize(("lag", "recorded"), list(zip(LAGS, (0.05, 0.06, 0.07, 0.05, 0.01), strict=True)))
 def test_autocorrelation_of_counts(counts, lag, recorded):
     assert abs(np.mean([autocorrelation(x, lag) for x in counts]) - recorded) < 0.04
 
 
-@pytest.mark.parametrize(("lag", "recorded"), zip(LAGS, (0.13, 0.13, 0.12, 0.10, 0.05), strict=True))
+@pytest.mark.parametrize(("lag", "recorded"), list(zip(LAGS, (0.13, 0.13, 0.12, 0.10, 0.05), strict=True)))
 def test_autocorrelation_of_log_power(log_power, lag, recorded):
     assert abs(np.mean([autocorrelation(x, lag) for x in log_power]) - recorded) < 0.06
 
