@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+import snn
 from decoders.cores import CORES, Core
 from decoders.cores.transformer import DistanceBias, Transformer
 
@@ -41,8 +42,16 @@ N = 7
 
 def make(name: str) -> Core:
     torch.manual_seed(0)
-    core, options = SMALL[name]
-    return CORES[core](N, **options).eval()
+    kind, options = SMALL[name]
+    core = CORES[kind](N, **options)
+    # Norms that have seen data: with statistics from nowhere a spiking core may be silent.
+    norms = [module for module in core.modules() if isinstance(module, snn.MaskedBatchNorm)]
+    for norm in norms:
+        norm.momentum = 1.0
+    if norms:
+        with torch.no_grad():
+            core(noise(100, 4), torch.full((4,), 100))
+    return core.eval()
 
 
 def noise(T: int, B: int, seed: int = 0) -> torch.Tensor:
