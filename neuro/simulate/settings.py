@@ -1,9 +1,9 @@
 """Every number of the simulated participant, in named sets.
 
 A `Form` is what a file format dictates, a `Pace` how fast the participant speaks, a `Setting` how well the electrodes
-hear it. The values were fixed against the statistics of recorded data, each within the band that ``tests/neuro/simulate``
-states. The difficulty, `Setting.tuning_gain`, is provisional: it is to be set once by how well a non-spiking network
-reads the result, before any spiking one does, and that has not been measured yet.
+hear it. The values were fixed against the statistics of recorded data, each within the band that
+``tests/neuro/simulate`` states. The difficulty, `Setting.tuning_gain`, is provisional: it is to be set once by how well
+a non-spiking network reads the result, before any spiking one does, and that has not been measured yet.
 """
 
 from __future__ import annotations
