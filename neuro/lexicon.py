@@ -84,9 +84,10 @@ def _read_own(path: Path) -> dict[str, str]:
 
 @cache
 def _cmu() -> dict[str, str]:
-    """First pronunciation of every word; the other ones are listed as ``word(2)``, endings by the name of their letter."""
+    """First pronunciation of every word; the other ones are listed as ``word(2)``."""
     pairs = (line.split(None, 1) for line in _text(cmu_dictionary_path()).splitlines())
     words = {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0][-1] != ")"}
+    # Bare endings are listed too, with the name of their letter as their sound.
     return {word: entry for word, entry in words.items() if word not in CLITICS}
 
 
