@@ -123,6 +123,8 @@ def test_a_closed_pipe_is_quiet() -> None:
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # Unbuffered, Python drops what a pipe did not take and never hears that it is closed.
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
     )
     assert process.stdout is not None and process.stderr is not None
     os.read(process.stdout.fileno(), 100)

@@ -59,7 +59,7 @@ def write_checkpoint(path: Path, *, core: str = "residual_snn", n_channels: int 
         "normalized": True,
         "phonemes": list(SYMBOLS),
     }
-    content: dict = {"state_dict": task.state_dict()}
+    content: dict = {"state_dict": task.state_dict(), "hyper_parameters": dict(task.hparams)}
     task.on_save_checkpoint(content)
     path.parent.mkdir(parents=True, exist_ok=True)
     torch.save(content, path)
