@@ -255,6 +255,8 @@ class PhonemeTask(LightningModule):
             If the file is missing, damaged, or no checkpoint of a phoneme decoder.
         """
         checkpoint = read_checkpoint(path, map_location)
+        if "hyper_parameters" not in checkpoint:
+            raise DataError("the checkpoint does not name its decoder's options", file=path, field="hyper_parameters")
         task = cls(**checkpoint["hyper_parameters"])
         try:
             task.load_state_dict(checkpoint["state_dict"])

@@ -61,6 +61,9 @@ def test_loading_runs_nothing_and_names_what_is_wrong(tmp_path: Path) -> None:
         pickle.dump(print, file)
     with pytest.raises(DataError, match="cannot be read safely"):
         PhonemeTask.load(bad)
+    torch.save({"state_dict": {}, CHECKPOINT_KEY: {}}, bad)
+    with pytest.raises(DataError, match="does not name.*options"):
+        PhonemeTask.load(bad)
     torch.save({"model": torch.zeros(1)}, bad)
     with pytest.raises(DataError, match="no checkpoint of a phoneme decoder"):
         PhonemeTask.load(bad)
