@@ -62,7 +62,7 @@ def test_loading_runs_nothing_and_names_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read safely"):
         PhonemeTask.load(bad)
     torch.save({"state_dict": {}, CHECKPOINT_KEY: {}}, bad)
-    with pytest.raises(DataError, match="does not name.*options"):
+    with pytest.raises(DataError, match=r"does not name.*options"):
         PhonemeTask.load(bad)
     torch.save({"model": torch.zeros(1)}, bad)
     with pytest.raises(DataError, match="no checkpoint of a phoneme decoder"):
