@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytorch_lightning import Callback, Trainer
+from pytorch_lightning.callbacks import ProgressBar
 
 from decoders.training.callbacks import GradientCheck, LearningCurve
 from decoders.training.checkpoints import FOLDER, AtomicCheckpointIO, Checkpoints
@@ -32,7 +33,7 @@ def make_trainer(
     checkpoints
         When to write them; every ten minutes when left out.
     callbacks, plugins
-        Further ones.
+        Further ones; a progress bar among them takes the place of the usual one.
     logger
         As Lightning takes it; None for none beside the learning curve.
     enable_progress_bar
@@ -43,9 +44,10 @@ def make_trainer(
     extra = [callbacks] if isinstance(callbacks, Callback) else list(callbacks or [])
     ours: list[Callback] = [LearningCurve(), GradientCheck(), checkpoints or Checkpoints()]
     show = enable_progress_bar is not False
+    bar = [RunProgress()] if show and not any(isinstance(callback, ProgressBar) for callback in extra) else []
     return Trainer(
         default_root_dir=str(run),
-        callbacks=[*extra, *ours, *([RunProgress()] if show else [])],
+        callbacks=[*extra, *ours, *bar],
         plugins=[*(plugins if isinstance(plugins, list) else [plugins] if plugins else []), AtomicCheckpointIO()],
         logger=logger if logger is not None else False,
         enable_progress_bar=show,
