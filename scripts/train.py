@@ -72,10 +72,10 @@ def run_argv(argv: Sequence[str]) -> int:
     else:
         request = read_request(argv)
         check_folder(request)
-    _quiet()
     # Lightning takes seconds to import: only now, when there is something to do.
     from scripts.training_cli import fit_or_validate
 
+    _quiet()  # not before: the import turns the announcements on again
     return fit_or_validate(request)
 
 

@@ -125,6 +125,7 @@ def test_a_run_resumes_from_its_folder_alone(data: Path, tmp_path: Path, capfd: 
     assert cli.main([*start, "--run", "whole"]) == 0
     said = capfd.readouterr().err
     assert "best validation PER" in said and "ranvier evaluate whole" in said
+    assert "GPU available" not in said and "Tip" not in said
     saved = yaml.safe_load((tmp_path / "whole" / "config.yaml").read_text())
     assert saved["model"]["width"] == 8 and "run" not in saved and "resume" not in saved
 
