@@ -78,6 +78,7 @@ def evaluate(args: argparse.Namespace) -> Report:
     from scripts.progress import progress_bar
 
     start = time.perf_counter()
+    device = pick_device(args.device)
     loaded = load_checkpoint(args.checkpoint, official=args.official)
     out = args.out or loaded.folder / f"evaluation-{args.split}"
     check_free(out, overwrite=args.overwrite)
@@ -87,9 +88,7 @@ def evaluate(args: argparse.Namespace) -> Report:
     scores, example, boundaries = Scores(), Example(), Boundaries(loaded.decoder)
     decoding = time.perf_counter()
     with progress_bar(f"decoding {args.split}", len(view), quiet=args.json) as advance:
-        for decoded in decode(
-            loaded.decoder, view, days, batch_size=args.batch_size, device=pick_device(args.device), keep_spikes=True
-        ):
+        for decoded in decode(loaded.decoder, view, days, batch_size=args.batch_size, device=device, keep_spikes=True):
             scores.add(decoded)
             example.offer(decoded)
             boundaries.add(decoded)
