@@ -76,11 +76,16 @@ def _expand(rule: str, rng: np.random.Generator, out: list[str]) -> None:
             out.append(word or sign)
 
 
+def _joins(token: str) -> bool:
+    """Whether a token is the end of the word before it: punctuation, or the ending of a possessive."""
+    return token in ".,?" or token.startswith("'")
+
+
 def _polish(tokens: list[str]) -> str:
     """Tokens to a sentence: a or an, capitals, punctuation."""
     words: list[str] = []
     for i, token in enumerate(tokens):
-        if token in ".,?":
+        if _joins(token):
             if words:
                 words[-1] += token
             continue
@@ -98,7 +103,7 @@ def _from_grammar(rule: str, rng: np.random.Generator) -> str:
     while True:
         tokens: list[str] = []
         _expand(rule, rng, tokens)
-        n_words = sum(token not in ".,?" for token in tokens)
+        n_words = sum(not _joins(token) for token in tokens)
         if 1 <= n_words <= MAX_WORDS:
             return _polish(tokens)
 
@@ -133,7 +138,7 @@ def all_words() -> tuple[str, ...]:
     for rule in GRAMMAR:
         for choice in _expansions(rule)[0]:
             for _, name, mark, form, word, _ in choice:
-                found.update(_words(name, mark, form) if name else [word] if word else [])
+                found.update(_words(name, mark, form) if name else [word] if word and not _joins(word) else [])
     return tuple(sorted(found | {"an"}))
 
 

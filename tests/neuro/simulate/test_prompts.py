@@ -36,6 +36,11 @@ def test_thousands_of_different_sentences(everyday):
     assert len(used) > 1000
 
 
+def test_endings_stand_at_their_word(everyday):
+    assert any("'s " in sentence for sentence in everyday)
+    assert not [sentence for sentence in everyday if " '" in sentence]
+
+
 def test_length_of_everyday_sentences(everyday):
     lengths = np.array([len(sentence.split()) for sentence in everyday])
     assert lengths.min() == 1 and 18 <= lengths.max() <= 22  # recorded: 1 to 22
