@@ -71,7 +71,7 @@ def run(recording: Path, out: Path, world: int) -> None:
     ]
     try:
         for process in processes:
-            assert process.wait(120) == 0, process.communicate()[1]
+            assert process.wait(900) == 0, process.communicate()[1]
     finally:
         for process in processes:
             process.kill()
