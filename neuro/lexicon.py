@@ -207,11 +207,11 @@ class Lexicon:
         return missing
 
     def _find(self, word: str) -> list[str] | None:
-        if word in CLITICS and word not in self._own:
-            return None  # Cut off from its word, as some tokenisers do: its sound depends on the word.
         entry = self._own.get(word) or _cmu().get(word)
         if entry is not None:
             return _split(entry)
+        if word in CLITICS:
+            return None  # Cut off from its word, as some tokenisers do: its sound depends on the word.
         bare = word.strip("'-")
         if bare != word:
             return self._find(bare) if bare else None
