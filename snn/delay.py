@@ -94,8 +94,11 @@ class FixedDelayLinear(nn.Module):
         else:
             self.register_parameter("bias", None)
         generator = torch.Generator().manual_seed(seed)
-        drawn = torch.randint(min_delay, max_delay + 1, (out_features, in_features), generator=generator)
-        self.register_buffer("delay", drawn.to(torch.uint8 if max_delay <= 255 else torch.int16))
+        # Drawn on the processor, so that the same seed is the same network on every device.
+        shape = (out_features, in_features)
+        drawn = torch.randint(min_delay, max_delay + 1, shape, generator=generator, device="cpu")
+        kind = torch.uint8 if max_delay <= 255 else torch.int16
+        self.register_buffer("delay", drawn.to(torch.get_default_device(), kind))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -228,7 +228,8 @@ class ResidualSNN(nn.Module):
         last = make_neuron()
 
         # A generator hands each layer a seed of its own: seed 0's second layer is not seed 1's first.
-        seeds = torch.randint(2**31, (depth + 1,), generator=torch.Generator().manual_seed(seed)).tolist()
+        drawn = torch.randint(2**31, (depth + 1,), generator=torch.Generator().manual_seed(seed), device="cpu")
+        seeds = drawn.tolist()
 
         def make_layer(index: int, features: int, spread: float, power: float) -> DelayedLayer:
             linear = FixedDelayLinear(

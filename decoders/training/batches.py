@@ -128,7 +128,7 @@ class SomeTrials(Sequence[Trial]):
         return trial
 
     def fill(self) -> None:
-        """Read every trial now, so that processes forked later share one copy."""
+        """Read every trial now: in the order of the files, and once for all processes that are forked later."""
         for position in range(len(self)):
             self[position]
 

@@ -70,7 +70,7 @@ class RecordingsData(LightningDataModule):
         What to do with training trials whose label is longer than the decoder's output, which CTC cannot align:
         leave them out with a warning, or stop.
     cache
-        Keep trials in memory after the first reading, if half of the free memory holds them all.
+        Read all trials into memory at the start, if half of the free memory holds them.
     num_workers
         Processes that read ahead. 0 reads in the training process, fastest for data that fit in memory.
     val_batch_size
@@ -165,7 +165,7 @@ class RecordingsData(LightningDataModule):
         if self.val_trials is None and stage in ("fit", "validate"):
             view = self._labelled("val")
             self.val_trials = SomeTrials(view, np.arange(len(view)), keep)
-        if keep and self.num_workers:
+        if keep:
             for trials in (self.train_trials, self.val_trials):
                 if trials is not None:
                     trials.fill()

@@ -242,11 +242,12 @@ class _Children:
             raise KeyboardInterrupt
 
     def stop(self) -> None:
-        """Interrupt every child, which makes a training write a checkpoint, and wait for them."""
+        """Stop every child, which makes a training write a checkpoint, and wait for them."""
         with self.lock:
             self.stopped = True
             running = list(self.running)
         for child in running:
-            child.send_signal(signal.SIGINT)
+            # Not SIGINT, which children of a background job ignore.
+            child.send_signal(signal.SIGTERM)
         for child in running:
             child.wait()

@@ -69,7 +69,9 @@ def test_other_peoples_folders_are_never_overwritten(tmp_path, name):
 def test_ctrl_c_while_writing_leaves_nothing(tmp_path):
     """A real signal to a real process."""
     script = (
-        "import sys, time; sys.path.insert(0, '.')\n"
+        "import signal, sys, time; sys.path.insert(0, '.')\n"
+        # A shell that starts the tests in the background has it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from tests.neuro.recorded import raw_trials\n"
         "from neuro.formats import FORMATS\n"
         "def slow():\n"
