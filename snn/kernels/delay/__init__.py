@@ -9,7 +9,7 @@ import torch
 from snn.dispatch import Backend
 from snn.kernels.delay import numba_cpu, reference
 
-BACKENDS: tuple[Backend, ...] = (numba_cpu.BACKEND, reference.BACKEND)
+BACKENDS: tuple[Backend, ...] = (*numba_cpu.BACKENDS, reference.BACKEND)
 
 
 def example(device: torch.device, dtype: torch.dtype, spike_grad: Any = None) -> dict[str, Any]:

@@ -1,143 +1,249 @@
-"""Fixed-delay linear on the CPU, compiled by numba: forward and both gradients by shifted accumulation.
+"""Fixed-delay linear on the CPU, compiled by numba: forward and both gradients.
 
-One routine serves the forward pass and the gradient of the input (weights transposed, shifts the other way). A delay
-costs a shifted read, so time and memory do not grow with the largest delay.
+Two ways, with the same result bit for bit in the forward pass. Shifted accumulation reads every number, in vectors: a
+delay costs a shifted read, so time and memory do not grow with the largest delay. The event path walks over the
+non-zero inputs alone, for the forward pass and for the gradient of the weights, and wins below a few per cent of them.
+The path "numba" counts them and chooses; "numba_shifted" and "numba_events" are one way each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from snn.dispatch import Backend
+from snn.kernels.delay import operator
+from snn.kernels.delay.plan import plan_of
 from snn.kernels.native.compile import numba_is_missing
 from snn.kernels.native.threads import in_parts
 
 ROWS = 32
-"""Rows of the source that stay in the nearest cache during a forward pass."""
+"""Rows of the source that stay in the nearest cache during a dense forward pass."""
 
 CHUNK = 32
-"""Vectors of time that stay in the nearest cache during a weight gradient."""
+"""Vectors of time that stay in the nearest cache during a dense weight gradient."""
+
+CROSSOVER = 0.08
+"""Share of non-zero inputs above which the path "numba" is dense."""
 
 
-def _layout(length: int, width: int) -> int:
-    """Stride of rows that hold `length` numbers, zeros to the end of a vector, and do not collide in the cache."""
-    lines = -(-length // width) + 1
-    return (lines + 1 - lines % 2) * width
+def _rows(x: Tensor) -> Tensor:
+    """(T, B, N) as contiguous (N, T * B); no copy where the kernels of the neurons wrote it."""
+    return x.detach().permute(2, 0, 1).contiguous().view(x.shape[2], -1)
 
 
-class _Sheet:
-    """Channel-first copy of a (T, B, N) tensor, (N padded, zeros | before | T * B | zeros after), flat in time.
+class _Sheet(NamedTuple):
+    """Rows of numbers in one block of memory, so far apart that a block of zeros lies between them.
 
-    Attributes
-    ----------
-    data : Tensor (N padded, stride)
+    Row i begins at `origin + i * stride`, after `before` numbers of its past; in front of those, and behind the row,
+    one block of vectors may be read: zeros, but after a row that another row's past follows.
     """
 
-    def __init__(self, x: Tensor, before: int, after: int, history: Tensor | None, width: int) -> None:
-        steps, batch, channels = x.shape
-        length = steps * batch
-        rows = -(-channels // width) * width
-        stride = _layout(before + length + after, width)
-        # One block of slack behind the last row, which a block that ends outside may read and discard.
-        memory = torch.empty(rows * stride + 8 * width, dtype=x.dtype)
-        self.data = memory[: rows * stride].view(rows, stride)
-        memory[rows * stride :].zero_()
-        self.data[channels:].zero_()
-        body = self.data[:channels]
-        body[:, before + length :].zero_()
-        body[:, before : before + length].view(channels, steps, batch).copy_(x.permute(2, 0, 1))
-        if history is None:
-            body[:, :before].zero_()
+    data: np.ndarray
+    origin: int
+    stride: int
+    before: int
+
+
+def _sheet(rows: Tensor, past: Tensor | None, block: int, multiple: int = 1) -> _Sheet:
+    """Lay out `rows` (N, M) after `past` (N, P), with zero rows up to a multiple of `multiple`."""
+    number, length = rows.shape
+    before = 0 if past is None else past.shape[1]
+    line = block // 8
+    # An odd number of vectors: rows a power of two apart would fall on the same lines of the cache.
+    lines = -(-(before + length + block) // line)
+    stride = (lines + 1 - lines % 2) * line
+    padded = -(-number // multiple) * multiple
+    memory = torch.zeros(block + padded * stride + block, dtype=rows.dtype)
+    table = memory[block : block + padded * stride].view(padded, stride)[:number]
+    table[:, before : before + length] = rows
+    if past is not None:
+        table[:, :before] = past
+    return _Sheet(memory.numpy(), block + before, stride, before)
+
+
+class _Events(NamedTuple):
+    """Non-zero numbers of rows: those of row i are `starts[i]..starts[i + 1]`; no `values` where all are ones."""
+
+    starts: np.ndarray
+    positions: np.ndarray
+    values: np.ndarray
+
+
+def _events(parts: list[Tensor], share: float) -> _Events | None:
+    """Events of rows (I, M) that follow each other in time; None when more than this share of the numbers are."""
+    from snn.kernels.delay import events
+
+    inputs = parts[0].shape[0]
+    size = sum(part.numel() for part in parts)
+    counts, total, ones = np.zeros(inputs, np.int64), 0, 0
+    for part in parts:
+        found, of_one = events.count(part.numpy(), counts, int(share * size) - total)
+        if found < 0:
+            return None
+        total, ones = total + found, ones + of_one
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    positions = np.empty(total, np.uint32)
+    values = np.empty(0 if ones == total else total, parts[0].numpy().dtype)
+    cursor, shift = starts[:-1].copy(), 0
+    for part in parts:
+        events.gather(part.numpy(), shift, cursor, positions, values)
+        shift += part.shape[1]
+    return _Events(starts, positions, values)
+
+
+def _chosen_events(rows: Tensor, past: Tensor | None, path: str) -> _Events | None:
+    """The events to work on, or None for the dense way."""
+    if path == "numba_shifted":
+        return None
+    return _events([rows] if past is None else [past, rows], 1.0 if path == "numba_events" else CROSSOVER)
+
+
+def _checked_plan(delay: Tensor, max_delay: int) -> Any:
+    plan = plan_of(delay)
+    if plan.lowest < 0 or plan.highest > max_delay:
+        raise ValueError(
+            f"fixed_delay_linear: delays must lie in 0..{max_delay}; found {plan.lowest}..{plan.highest}"
+        )
+    return plan
+
+
+def forward(
+    x: Tensor, weight: Tensor, delay: Tensor, bias: Tensor | None, history: Tensor | None, max_delay: int, path: str
+) -> Tensor:
+    """`y` (T, B, O) of `ranvier::fixed_delay_linear`."""
+    plan = _checked_plan(delay, max_delay)
+    steps, batch, _ = x.shape
+    rows, past = _rows(x), None if history is None else _rows(history)
+    start = weight.new_zeros(weight.shape[0]) if bias is None else bias
+    weight, start = weight.detach().contiguous(), start.detach().contiguous()
+    chosen = _chosen_events(rows, past, path)
+    if chosen is None:
+        y = _accumulate(rows, past, weight, plan.packed, start, -batch, max_delay * batch, 0, rows.shape[1])
+    else:
+        y = _scatter(chosen, weight, plan.packed, start, batch, max_delay, 0 if past is None else past.shape[1], rows)
+    return y.view(-1, steps, batch).permute(1, 2, 0)
+
+
+def backward(
+    grad: Tensor, x: Tensor, weight: Tensor, delay: Tensor, history: Tensor | None, max_delay: int, path: str,
+    for_x: bool, for_weight: bool, for_history: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The gradients of `ranvier::fixed_delay_linear_grad`."""
+    plan = _checked_plan(delay, max_delay)
+    steps, batch, inputs = x.shape
+    g = _rows(grad)
+    grad_weight, grad_x, grad_history = weight.new_empty(0), x.new_empty(0), x.new_empty(0)
+    if for_weight:
+        rows, past = _rows(x), None if history is None else _rows(history)
+        chosen = _chosen_events(rows, past, path)
+        if chosen is None:
+            grad_weight = _correlate(g, rows, past, plan, batch, max_delay)
         else:
-            body[:, :before].view(channels, -1, batch).copy_(history.permute(2, 0, 1))
+            before = 0 if past is None else past.shape[1]
+            grad_weight = _gather(chosen, g, plan.packed, batch, max_delay, before)
+    if for_x or for_history:
+        # The gradient of the history is that of x in the bins before the first.
+        lead = max_delay * batch if for_history else 0
+        start = weight.new_zeros(inputs)
+        transposed = weight.detach().t().contiguous()
+        length = lead + steps * batch if for_x else lead
+        whole = _accumulate(g, None, transposed, plan.transposed, start, batch, 0, -lead, length)
+        whole = whole.view(inputs, -1, batch).permute(1, 2, 0)
+        if for_history:
+            grad_history = whole[:max_delay]
+        if for_x:
+            grad_x = whole[lead // batch :]
+        if for_x and for_history:
+            # Results of an operator may not share memory.
+            grad_x, grad_history = (t.permute(2, 0, 1).contiguous().permute(1, 2, 0) for t in (grad_x, grad_history))
+    return grad_x, grad_weight, grad_history
 
 
-def _accumulate(sheet: Tensor, weight: Tensor, offset: Tensor, bias: Tensor, length: int, width: int) -> Tensor:
+def _accumulate(
+    rows: Tensor, past: Tensor | None, weight: Tensor, delay: Tensor, bias: Tensor, step: int, reach: int, begin: int,
+    length: int,
+) -> Tensor:  # fmt: skip
     """(O, length) of `accumulate_rows`, over as many threads as torch has."""
     from snn.kernels.delay.shifted import accumulate_rows
+    from snn.kernels.native.vectors import lanes
 
-    out = torch.empty(weight.shape[0], length, dtype=sheet.dtype)
-    arrays = [t.detach().numpy() for t in (out, sheet, weight, offset)]
+    width = lanes(rows.element_size())
+    block = 8 * width
+    sheet = _sheet(rows, past, block)
+    y = torch.empty(weight.shape[0], length, dtype=rows.dtype)
+    arrays = (y.numpy(), sheet.data, sheet.origin, sheet.stride, weight.numpy(), delay.numpy(), bias.numpy())
+    low, high = -sheet.before - block, rows.shape[1]
 
     def work(first: int, last: int) -> None:
-        accumulate_rows(*arrays, 0, bias.detach().numpy(), ROWS, width, first, last)
+        accumulate_rows(*arrays, step, low, high, begin, ROWS, width, first, last)
 
-    in_parts(work, -(-length // (8 * width)))
-    return out
-
-
-class _FixedDelayLinear(torch.autograd.Function):
-    """The layer with its gradients in x, weight, bias and history."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, delay: Tensor, bias: Tensor | None, history: Tensor | None, max_delay: int
-    ) -> Tensor:
-        from snn.kernels.native.vectors import lanes
-
-        steps, batch, _ = x.shape
-        width, lead, length = lanes(x.element_size()), max_delay * batch, steps * batch
-        sheet = _Sheet(x, lead, 0, history, width).data
-        # A row starts max_delay bins before the first one: delay d reads max_delay - d bins into it.
-        offset = delay.new_zeros(weight.shape[0], sheet.shape[0], dtype=torch.int32)
-        offset[:, : weight.shape[1]] = (max_delay - delay.to(torch.int32)) * batch
-        start = weight.new_zeros(weight.shape[0]) if bias is None else bias.contiguous()
-        y = _accumulate(sheet, weight.contiguous(), offset, start, length, width)
-        ctx.save_for_backward(sheet, weight, delay, offset)
-        ctx.shape, ctx.max_delay, ctx.width = x.shape, max_delay, width
-        return y.view(-1, steps, batch).permute(1, 2, 0)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        sheet, weight, delay, offset = ctx.saved_tensors
-        for_x, for_weight, _, for_bias, for_history, _ = ctx.needs_input_grad
-        steps, batch, inputs = ctx.shape
-        width, length = ctx.width, steps * batch
-        behind = ctx.max_delay * batch
-        # The gradient of the history is the gradient of x in the bins before the first.
-        lead = behind if for_history else 0
-        g = _Sheet(grad, lead, behind, None, width).data
-        outputs = weight.shape[0]
-        grad_x = grad_weight = grad_bias = grad_history = None
-        if for_bias:
-            grad_bias = g[:outputs, lead : lead + length].sum(1)
-        if for_weight:
-            grad_weight = _correlate(g, lead, sheet, offset, length, width)[:, :inputs].contiguous()
-        if for_x or for_history:
-            back = (delay.to(torch.int32) * batch).t().contiguous()
-            nothing = weight.new_zeros(inputs)
-            whole = _accumulate(g, weight.t().contiguous(), back, nothing, lead + length, width)
-            whole = whole.view(inputs, -1, batch).permute(1, 2, 0)
-            grad_x, grad_history = whole[lead // batch :], whole[: lead // batch] if for_history else None
-        return grad_x if for_x else None, grad_weight, None, grad_bias, grad_history, None
+    in_parts(work, -(-length // block))
+    return y
 
 
-def _correlate(g: Tensor, start: int, sheet: Tensor, offset: Tensor, length: int, width: int) -> Tensor:
-    """(O, I padded) of `correlate_rows`, over as many threads as torch has."""
+def _correlate(g: Tensor, rows: Tensor, past: Tensor | None, plan: Any, batch: int, longest: int) -> Tensor:
+    """(O, I) of `correlate_rows`, over as many threads as torch has."""
     from snn.kernels.delay.shifted import correlate_rows
+    from snn.kernels.native.vectors import lanes
 
-    out = torch.empty(offset.shape, dtype=sheet.dtype)
-    arrays: list[np.ndarray] = [t.numpy() for t in (out, g, sheet, offset)]
+    width = lanes(rows.element_size())
+    inputs, length = rows.shape
+    delay = plan.rows_of(width)
+    left, right = _sheet(g, None, 8 * width), _sheet(rows, past, 8 * width, width)
+    out = torch.empty(delay.shape, dtype=rows.dtype)
+    arrays = (out.numpy(), left.data, left.origin, left.stride, right.data, right.origin, right.stride, right.before)
 
     def work(first: int, last: int) -> None:
-        correlate_rows(arrays[0], arrays[1], start, arrays[2], arrays[3], length, CHUNK, width, first, last)
+        correlate_rows(*arrays, delay.numpy(), batch, longest, length, CHUNK, width, first, last)
 
-    in_parts(work, offset.shape[1] // width)
+    in_parts(work, delay.shape[1] // width)
+    return out[:, :inputs].contiguous()
+
+
+def _scatter(
+    found: _Events, weight: Tensor, delay: Tensor, bias: Tensor, batch: int, longest: int, before: int, rows: Tensor
+) -> Tensor:
+    """(O, M) of `scatter_rows`, over as many threads as torch has."""
+    from snn.kernels.delay.events import ROWS as TOGETHER
+    from snn.kernels.delay.events import scatter_rows
+
+    y = torch.empty(weight.shape[0], rows.shape[1], dtype=rows.dtype)
+    arrays = (y.numpy(), weight.numpy(), delay.numpy(), bias.numpy(), *found)
+
+    def work(first: int, last: int) -> None:
+        scatter_rows(*arrays, batch, longest, before, first, last)
+
+    in_parts(work, y.shape[0], least=TOGETHER)
+    return y
+
+
+def _gather(found: _Events, g: Tensor, delay: Tensor, batch: int, longest: int, before: int) -> Tensor:
+    """(O, I) of `gather_rows`, over as many threads as torch has."""
+    from snn.kernels.delay.events import ROWS as TOGETHER
+    from snn.kernels.delay.events import gather_rows
+
+    out = torch.empty(delay.shape, dtype=g.dtype)
+    arrays = (out.numpy(), g.numpy(), delay.numpy(), *found)
+
+    def work(first: int, last: int) -> None:
+        gather_rows(*arrays, batch, longest, before, first, last)
+
+    in_parts(work, out.shape[0], least=TOGETHER)
     return out
 
 
 def run(
-    x: Tensor, weight: Tensor, delay: Tensor, bias: Tensor | None, history: Tensor | None, max_delay: int
-) -> Tensor:
+    x: Tensor, weight: Tensor, delay: Tensor, bias: Tensor | None, history: Tensor | None, max_delay: int,
+    *, path: str = "numba",
+) -> Tensor:  # fmt: skip
     """Apply the layer to `x` (T, B, I) that follows `history` (max_delay, B, I), or silence; returns (T, B, O)."""
-    return _FixedDelayLinear.apply(x, weight, delay, bias, history, max_delay)
+    return operator.fixed_delay_linear(x, weight, delay, bias, history, max_delay, path)
 
 
 def supports(arguments: Mapping[str, Any]) -> str | None:
@@ -147,9 +253,17 @@ def supports(arguments: Mapping[str, Any]) -> str | None:
         return f"it runs on the CPU, the call is on {x.device.type}"
     if x.dtype not in (torch.float32, torch.float64):
         return f"it takes float32 and float64, the call is {x.dtype}"
-    if arguments["max_delay"] * x.shape[1] >= 2**31:
-        return "max_delay times the batch does not fit 32 bits"
+    if (x.shape[0] + 2 * arguments["max_delay"]) * x.shape[1] >= 2**31:
+        return "the bins and delays of the batch do not fit 31 bits"
     return None
 
 
-BACKEND = Backend("numba", 100, "compiled shifted accumulation", numba_is_missing, supports, run)
+def _backend(name: str, priority: int, summary: str) -> Backend:
+    return Backend(name, priority, summary, numba_is_missing, supports, partial(run, path=name))
+
+
+BACKENDS = (
+    _backend("numba", 100, f"compiled; over the spikes below {CROSSOVER:.0%} activity, else shifted accumulation"),
+    _backend("numba_shifted", 60, "compiled shifted accumulation, whatever the activity"),
+    _backend("numba_events", 50, "compiled, over the spikes alone, whatever the activity"),
+)

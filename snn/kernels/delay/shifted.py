@@ -13,17 +13,22 @@ from snn.kernels.native.vectors import accumulate_1, accumulate_2, accumulate_4,
 
 
 @compiled
-def accumulate_rows(y, x, w, offset, start, bias, block, width, first, last):
-    """`y[j, m] = bias[j] + sum_i w[j, i] * x[i, start + offset[j, i] + m]` for the blocks first..last of m.
+def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin, block, width, first, last):
+    """`y[j, m] = bias[j] + sum_i w[j, i] * x[i, begin + m + step * delay[j, i]]` for the blocks first..last of m.
 
     Parameters
     ----------
     y : (O, M), written.
-    x : (I, L), with one block of slack behind the last row.
-    w : (O, I)
-    offset : int32 (O, >= I)
-    start : int
+    x : (memory,)
+        Row i begins at `origin + i * stride`; a block that is read may reach one block over either end.
+    w, delay : (O, I)
     bias : (O,)
+    step : int
+        Numbers for each bin of delay: the batch, negative to read the past.
+    low, high : int
+        First numbers of blocks of zeros, before and after a row: where a block that lies further out is read instead.
+    begin : int
+        Place of the first m in the row.
     block : int
         Rows of x that stay in the nearest cache while all of y passes.
     width : int
@@ -33,48 +38,51 @@ def accumulate_rows(y, x, w, offset, start, bias, block, width, first, last):
     outputs, inputs = w.shape
     length = y.shape[1]
     tile = 8 * width
-    y_flat, x_flat, w_flat, offset_flat = y.ravel(), x.ravel(), w.ravel(), offset.ravel()
-    y_stride, x_stride, offset_stride = y.shape[1], x.shape[1], offset.shape[1]
+    y_flat, w_flat, delay_flat = y.ravel(), w.ravel(), delay.ravel()
     scratch = np.empty(tile, y.dtype)
     for t in range(first, last):
         m = t * tile
         size = min(tile, length - m)
+        at = begin + m
         for j in range(outputs):
             for k in range(size):
-                y_flat[j * y_stride + m + k] = bias[j]
+                y_flat[j * length + m + k] = bias[j]
         for i in range(0, inputs, block):
             count = min(block, inputs - i)
-            x_at = i * x_stride + start + m
+            x_at = origin + i * stride
             for j in range(outputs):
-                y_at, w_at, o_at = j * y_stride + m, j * inputs + i, j * offset_stride + i
+                y_at, w_at = j * length + m, j * inputs + i
                 if size == tile:
-                    accumulate_8(y_flat, y_at, x_flat, x_at, x_stride, w_flat, w_at, offset_flat, o_at, count)
+                    accumulate_8(y_flat, y_at, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
                     continue
                 # The last block of m: through a scratch block, as wide as it must be.
                 for k in range(size):
                     scratch[k] = y_flat[y_at + k]
                 if size <= width:
-                    accumulate_1(scratch, 0, x_flat, x_at, x_stride, w_flat, w_at, offset_flat, o_at, count)
+                    accumulate_1(scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
                 elif size <= 2 * width:
-                    accumulate_2(scratch, 0, x_flat, x_at, x_stride, w_flat, w_at, offset_flat, o_at, count)
+                    accumulate_2(scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
                 elif size <= 4 * width:
-                    accumulate_4(scratch, 0, x_flat, x_at, x_stride, w_flat, w_at, offset_flat, o_at, count)
+                    accumulate_4(scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
                 else:
-                    accumulate_8(scratch, 0, x_flat, x_at, x_stride, w_flat, w_at, offset_flat, o_at, count)
+                    accumulate_8(scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
                 for k in range(size):
                     y_flat[y_at + k] = scratch[k]
 
 
 @compiled
-def correlate_rows(out, g, g_start, x, offset, length, chunk, width, first, last):
-    """`out[j, i] = sum_m g[j, g_start + m] * x[i, offset[j, i] + m]`, m < length, for groups first..last of i.
+def correlate_rows(out, g, g_origin, g_stride, x, origin, stride, before, delay, batch, longest, length, chunk, width, first, last):
+    """`out[j, i] = sum_m g[j, m] * x[i, m - batch * delay[j, i]]`, m < length, for groups first..last of i.
 
     Parameters
     ----------
-    out : (O, I), written; I a multiple of `width`.
-    g : (O, L'), zero in the rest of the vector that holds the last m.
-    x : (I, L), finite there.
-    offset : int32 (O, I)
+    out, delay : (O, I), I a multiple of `width`; out is written.
+    g : (memory,)
+        Row j begins at `g_origin + j * g_stride`; zero in the rest of the vector that holds the last m.
+    x : (memory,)
+        Row i begins at `origin + i * stride`, with `before` numbers of its past in front; zeros further back.
+    batch, longest : int
+        B, and the longest delay.
     length : int
     chunk : int
         Vectors of m that stay in the nearest cache while all of g passes.
@@ -83,20 +91,33 @@ def correlate_rows(out, g, g_start, x, offset, length, chunk, width, first, last
     first, last : int
     """
     outputs, inputs = out.shape
-    out_flat, g_flat, x_flat, offset_flat = out.ravel(), g.ravel(), x.ravel(), offset.ravel()
-    g_stride, x_stride = g.shape[1], x.shape[1]
-    vectors = (length + width - 1) // width
+    out_flat, delay_flat = out.ravel(), delay.ravel()
+    reach = longest * batch
+    # Where a delay may reach behind the row: that part goes through a copy of the group with zeros in front.
+    head = 0 if before >= reach else min(length, (reach + width - 1) // width * width)
+    copy_stride = reach + (head + width - 1) // width * width + width
+    copied = np.zeros(width * copy_stride, x.dtype)
     for j in range(outputs):
         for i in range(first * width, last * width):
             out_flat[j * inputs + i] = 0
-    for v in range(0, vectors, chunk):
+    for group in range(first, last):
+        i = group * width
+        if head:
+            for k in range(width):
+                row, source = k * copy_stride + reach, origin + (i + k) * stride
+                for m in range(head):
+                    copied[row + m] = x[source + m]
+            count = (head + width - 1) // width
+            for j in range(outputs):
+                at = j * inputs + i
+                correlate(out_flat, at, g, g_origin + j * g_stride, copied, reach, copy_stride, delay_flat, at, -batch, count)
+    vectors = (length + width - 1) // width
+    for v in range((head + width - 1) // width, vectors, chunk):
         count = min(chunk, vectors - v)
         m = v * width
         for group in range(first, last):
             i = group * width
             for j in range(outputs):
                 at = j * inputs + i
-                correlate(
-                    out_flat, at, g_flat, j * g_stride + g_start + m, x_flat, i * x_stride + m, x_stride,
-                    offset_flat, at, count,
-                )  # fmt: skip
+                g_at, x_at = g_origin + j * g_stride + m, origin + i * stride + m
+                correlate(out_flat, at, g, g_at, x, x_at, stride, delay_flat, at, -batch, count)

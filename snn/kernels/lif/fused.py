@@ -15,16 +15,9 @@ from snn.kernels.native.compile import compiled
 UNIT = 256
 """Neurons whose membranes are stepped together."""
 
-RESETS = {"zero": 0, "subtract": 1, "none": 2}
-"""Reset mechanism -> its number in the loops below."""
-
-SLOPES = {"arctan": 0, "fast_sigmoid": 1, "sigmoid": 2, "triangle": 3}
-"""`kernel_id` of a surrogate -> its number in `_slope`."""
-
-
 @compiled
 def _slope(kind, a, threshold, v, out):
-    """Slope of surrogate `kind` with parameter `a` at the membranes `v`, into `out`."""
+    """Slope of surrogate `kind`, a place in `operator.KERNEL_IDS`, with parameter `a` at the membranes `v`, into `out`."""
     one = v.dtype.type(1)
     if kind == 0:
         half, scale = v.dtype.type(a / 2), v.dtype.type(math.pi / 2 * a)

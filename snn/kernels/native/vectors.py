@@ -1,4 +1,4 @@
-"""The two inner loops of the delayed layer, written in LLVM's vector types.
+"""The dense inner loops of the delayed layer, written in LLVM's vector types.
 
 numba's own loops would not keep a block of sums in registers while the source of each product moves by its own delay;
 these do. LLVM splits the vectors where the machine's are narrower, so the same code runs on every processor.
@@ -70,34 +70,49 @@ def _spread(builder: Any, scalar: Any, kind: Any) -> Any:
     return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
 
 
+def _delay(array: _Array, kind: Any, position: Any) -> Any:
+    """The delay at `position` as a 64-bit integer."""
+    widen = array.builder.sext if kind.dtype.signed else array.builder.zext
+    return widen(array.scalar(position), _INT)
+
+
+def _clamp(builder: Any, value: Any, low: Any, high: Any) -> Any:
+    above = builder.select(builder.icmp_signed("<", value, low), low, value)
+    return builder.select(builder.icmp_signed(">", above, high), high, above)
+
+
 def _make_accumulate(vectors: int) -> Any:
     @intrinsic
-    def accumulate(typing, y, y_at, x, x_at, x_stride, w, w_at, offset, offset_at, count):
-        """`y[y_at + m] += sum_i w[w_at + i] * x[x_at + i * x_stride + offset[offset_at + i] + m]`, i < count."""
-        signature = types.void(y, y_at, x, x_at, x_stride, w, w_at, offset, offset_at, count)
+    def accumulate(typing, y, y_at, x, x_at, x_stride, w, w_at, delay, delay_at, m, step, low, high, count):
+        """`y[y_at + k] += sum_i w[w_at + i] * x[x_at + i * x_stride + from_i + k]`, i < count.
+
+        Where `from_i` is `m + step * delay[delay_at + i]`, held between `low` and `high`.
+        """
+        signature = types.void(y, y_at, x, x_at, x_stride, w, w_at, delay, delay_at, m, step, low, high, count)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             arrays = {k: _Array(context, builder, sig.args[k], args[k]) for k in (0, 2, 5, 7)}
             target, source, weight, shift = arrays[0], arrays[2], arrays[5], arrays[7]
-            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9)]
-            y_from, x_from, stride, w_from, shift_from, number = wide
+            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9, 10, 11, 12, 13)]
+            y_from, x_from, stride, w_from, shift_from, start, each, lowest, highest, number = wide
             width = lanes(target.itemsize)
             kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
             steps = [ir.Constant(_INT, k * width) for k in range(vectors)]
             sums = []
-            for step in steps:
+            for step_at in steps:
                 place = cgutils.alloca_once(builder, kind)
-                builder.store(target.vector(builder.add(y_from, step), kind), place)
+                builder.store(target.vector(builder.add(y_from, step_at), kind), place)
                 sums.append(place)
             with cgutils.for_range(builder, number, intp=_INT) as loop:
                 factor = _spread(builder, weight.scalar(builder.add(w_from, loop.index)), kind)
-                moved = builder.sext(shift.scalar(builder.add(shift_from, loop.index)), _INT)
+                delayed = builder.mul(_delay(shift, sig.args[7], builder.add(shift_from, loop.index)), each)
+                moved = _clamp(builder, builder.add(start, delayed), lowest, highest)
                 row = builder.add(builder.add(x_from, builder.mul(loop.index, stride)), moved)
-                for step, place in zip(steps, sums, strict=True):
-                    value = source.vector(builder.add(row, step), kind)
+                for step_at, place in zip(steps, sums, strict=True):
+                    value = source.vector(builder.add(row, step_at), kind)
                     builder.store(_multiply_add(builder, factor, value, builder.load(place)), place)
-            for step, place in zip(steps, sums, strict=True):
-                target.put(builder.add(y_from, step), builder.load(place))
+            for step_at, place in zip(steps, sums, strict=True):
+                target.put(builder.add(y_from, step_at), builder.load(place))
             return context.get_dummy_value()
 
         return signature, generate
@@ -109,24 +124,24 @@ accumulate_1, accumulate_2, accumulate_4, accumulate_8 = (_make_accumulate(k) fo
 
 
 @intrinsic
-def correlate(typing, out, out_at, g, g_at, x, x_at, x_stride, offset, offset_at, count):
-    """`out[out_at + k] += sum_m g[g_at + m] * x[x_at + k * x_stride + offset[offset_at + k] + m]`.
+def correlate(typing, out, out_at, g, g_at, x, x_at, x_stride, delay, delay_at, step, count):
+    """`out[out_at + k] += sum_m g[g_at + m] * x[x_at + k * x_stride + step * delay[delay_at + k] + m]`.
 
     For the `lanes` values of k, over `count` vectors of m.
     """
-    signature = types.void(out, out_at, g, g_at, x, x_at, x_stride, offset, offset_at, count)
+    signature = types.void(out, out_at, g, g_at, x, x_at, x_stride, delay, delay_at, step, count)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         arrays = {k: _Array(context, builder, sig.args[k], args[k]) for k in (0, 2, 4, 7)}
         target, left, right, shift = arrays[0], arrays[2], arrays[4], arrays[7]
-        wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 5, 6, 8, 9)]
-        out_from, g_from, x_from, stride, shift_from, number = wide
+        wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 5, 6, 8, 9, 10)]
+        out_from, g_from, x_from, stride, shift_from, each, number = wide
         width = lanes(target.itemsize)
         kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
         rows, sums = [], []
         for k in range(width):
             at = ir.Constant(_INT, k)
-            moved = builder.sext(shift.scalar(builder.add(shift_from, at)), _INT)
+            moved = builder.mul(_delay(shift, sig.args[7], builder.add(shift_from, at)), each)
             rows.append(builder.add(builder.add(x_from, builder.mul(at, stride)), moved))
             place = cgutils.alloca_once(builder, kind)
             builder.store(ir.Constant(kind, [0.0] * width), place)
@@ -140,6 +155,22 @@ def correlate(typing, out, out_at, g, g_at, x, x_at, x_stride, offset, offset_at
         total = _sum_each(builder, [builder.load(place) for place in sums], width)
         target.put(out_from, builder.fadd(target.vector(out_from, kind), total))
         return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def multiply_add(typing, a, b, c):
+    """`a * b + c` of three numbers, rounded as `accumulate` rounds it."""
+    signature = c(c, c, c)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if not (FEATURES.get("fma") or FEATURES.get("neon")):
+            return builder.fadd(builder.fmul(args[0], args[1]), args[2])
+        kind = args[2].type
+        name = f"llvm.fma.f{32 if isinstance(kind, ir.FloatType) else 64}"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+        return builder.call(function, args)
 
     return signature, generate
 

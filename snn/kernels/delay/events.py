@@ -1,0 +1,156 @@
+"""Compiled loops of the delayed layer over the spikes alone, for sparse inputs.
+
+The cost is one addition for each spike and connection. The sums of the forward pass have the order and the rounding of
+`snn.kernels.delay.shifted`: which of the two runs changes no bit of the result.
+
+Positions are those of a flattened row, (t * B + b), counted from the start of the history where there is one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from snn.kernels.native.compile import compiled
+from snn.kernels.native.vectors import multiply_add
+
+ROWS = 4
+"""Outputs that share one walk over the spikes of an input; their sums stay in the nearest cache."""
+
+
+@compiled
+def count(x, counts, most):
+    """Non-zero numbers of each row of x (I, M) into `counts`, and whether all of them are ones; -1 for above `most`."""
+    total, ones = 0, 0
+    for i in range(x.shape[0]):
+        found, found_ones = 0, 0
+        for m in range(x.shape[1]):
+            found += 1 if x[i, m] != 0 else 0
+            found_ones += 1 if x[i, m] == 1 else 0
+        counts[i] += found
+        total += found
+        ones += found_ones
+        if total > most:
+            return -1, 0
+    return total, ones
+
+
+@compiled
+def gather(x, shift, cursor, positions, values):
+    """Position (plus `shift`) and value of every non-zero number of x (I, M), row i from `cursor[i]` on."""
+    for i in range(x.shape[0]):
+        at = cursor[i]
+        for m in range(x.shape[1]):
+            if x[i, m] != 0:
+                positions[at] = m + shift
+                if values.shape[0]:
+                    values[at] = x[i, m]
+                at += 1
+        cursor[i] = at
+
+
+@compiled
+def scatter_rows(y, w, delay, bias, starts, positions, values, batch, longest, before, first, last):
+    """`y[j, m] = bias[j] + sum_i w[j, i] * x[i, m - batch * delay[j, i]]` for the outputs first..last.
+
+    Parameters
+    ----------
+    y : (O, M), written.
+    w, delay : (O, I)
+    bias : (O,)
+    starts : (I + 1,), positions : uint32, values
+        Spikes of input i are starts[i]..starts[i + 1]; `values` is empty where all are 1.
+    batch, longest, before : int
+        B, the longest delay, and the numbers of history before m = 0.
+    first, last : int
+    """
+    inputs, length = w.shape[1], y.shape[1]
+    stride = before + length + longest * batch
+    sums = np.empty(ROWS * stride, y.dtype)
+    for j0 in range(first, last, ROWS):
+        rows = min(ROWS, last - j0)
+        for r in range(rows):
+            sums[r * stride : (r + 1) * stride] = bias[j0 + r]
+        for i in range(inputs):
+            begin, end = starts[i], starts[i + 1]
+            if begin == end:
+                continue
+            if rows == ROWS:
+                w0, w1, w2, w3 = w[j0, i], w[j0 + 1, i], w[j0 + 2, i], w[j0 + 3, i]
+                # Unsigned, so that no index is looked at for counting from the end.
+                s0 = np.uint64(batch * delay[j0, i])
+                s1 = np.uint64(stride + batch * delay[j0 + 1, i])
+                s2 = np.uint64(2 * stride + batch * delay[j0 + 2, i])
+                s3 = np.uint64(3 * stride + batch * delay[j0 + 3, i])
+                if values.shape[0] == 0:
+                    for e in range(begin, end):
+                        p = np.uint64(positions[e])
+                        sums[s0 + p] += w0
+                        sums[s1 + p] += w1
+                        sums[s2 + p] += w2
+                        sums[s3 + p] += w3
+                else:
+                    for e in range(begin, end):
+                        p, v = np.uint64(positions[e]), values[e]
+                        sums[s0 + p] = multiply_add(w0, v, sums[s0 + p])
+                        sums[s1 + p] = multiply_add(w1, v, sums[s1 + p])
+                        sums[s2 + p] = multiply_add(w2, v, sums[s2 + p])
+                        sums[s3 + p] = multiply_add(w3, v, sums[s3 + p])
+                continue
+            for r in range(rows):
+                weight, shift = w[j0 + r, i], np.uint64(r * stride + batch * delay[j0 + r, i])
+                for e in range(begin, end):
+                    p = shift + np.uint64(positions[e])
+                    v = values[e] if values.shape[0] else y.dtype.type(1)
+                    sums[p] = multiply_add(weight, v, sums[p])
+        for r in range(rows):
+            y[j0 + r] = sums[r * stride + before : r * stride + before + length]
+
+
+@compiled
+def gather_rows(out, g, delay, starts, positions, values, batch, longest, before, first, last):
+    """`out[j, i] = sum_m g[j, m] * x[i, m - batch * delay[j, i]]` for the outputs first..last.
+
+    Parameters
+    ----------
+    out, delay : (O, I); out is written.
+    g : (O, M)
+    starts, positions, values, batch, longest, before, first, last
+        As in `scatter_rows`.
+    """
+    inputs, length = out.shape[1], g.shape[1]
+    stride = before + length + longest * batch
+    copied = np.zeros(ROWS * stride, g.dtype)
+    for j0 in range(first, last, ROWS):
+        rows = min(ROWS, last - j0)
+        for r in range(rows):
+            copied[r * stride + before : r * stride + before + length] = g[j0 + r]
+        for i in range(inputs):
+            begin, end = starts[i], starts[i + 1]
+            if rows == ROWS:
+                s0 = np.uint64(batch * delay[j0, i])
+                s1 = np.uint64(stride + batch * delay[j0 + 1, i])
+                s2 = np.uint64(2 * stride + batch * delay[j0 + 2, i])
+                s3 = np.uint64(3 * stride + batch * delay[j0 + 3, i])
+                a0 = a1 = a2 = a3 = g.dtype.type(0)
+                if values.shape[0] == 0:
+                    for e in range(begin, end):
+                        p = np.uint64(positions[e])
+                        a0 += copied[s0 + p]
+                        a1 += copied[s1 + p]
+                        a2 += copied[s2 + p]
+                        a3 += copied[s3 + p]
+                else:
+                    for e in range(begin, end):
+                        p, v = np.uint64(positions[e]), values[e]
+                        a0 = multiply_add(copied[s0 + p], v, a0)
+                        a1 = multiply_add(copied[s1 + p], v, a1)
+                        a2 = multiply_add(copied[s2 + p], v, a2)
+                        a3 = multiply_add(copied[s3 + p], v, a3)
+                out[j0, i], out[j0 + 1, i], out[j0 + 2, i], out[j0 + 3, i] = a0, a1, a2, a3
+                continue
+            for r in range(rows):
+                shift, total = np.uint64(r * stride + batch * delay[j0 + r, i]), g.dtype.type(0)
+                for e in range(begin, end):
+                    v = values[e] if values.shape[0] else g.dtype.type(1)
+                    total = multiply_add(copied[shift + np.uint64(positions[e])], v, total)
+                out[j0 + r, i] = total

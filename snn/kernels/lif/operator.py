@@ -1,0 +1,113 @@
+"""The leaky integrate-and-fire neuron as operators of `torch.library`: what the compiler and autograd know of it.
+
+`ranvier::lif` and `ranvier::lif_grad` take the name of a path, a row of `PATHS`: the implementation that runs. The
+surrogate is named by its `kernel_id` and its parameter.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import torch
+from torch import Tensor
+
+PATHS: dict[str, str] = {"numba": "snn.kernels.lif.numba_cpu", "triton": "snn.kernels.lif.triton_gpu"}
+"""Path -> module with `forward` and `backward` functions of the operators' arguments."""
+
+KERNEL_IDS = ("arctan", "fast_sigmoid", "sigmoid", "triangle")
+"""Each `kernel_id` whose slope the kernels know; its place here is its number there."""
+
+RESETS = {"zero": 0, "subtract": 1, "none": 2}
+"""Reset mechanism -> its number in the kernels."""
+
+
+def channels_first(x: Tensor) -> bool:
+    """Whether the memory of (T, B, N) lies as the delayed layer's kernels leave it, (N, T, B)."""
+    return x.dim() == 3 and x.permute(2, 0, 1).is_contiguous()
+
+
+def planes(x: Tensor, first: bool) -> Tensor:
+    """(T, B, ...) as (P, T, Q), copied only where its memory lies otherwise."""
+    if first:
+        return x.permute(2, 0, 1).contiguous()
+    return x.contiguous().view(1, x.shape[0], -1)
+
+
+def plane(state: Tensor, first: bool) -> Tensor:
+    """A state (B, ...) as (P, Q)."""
+    return state.t().contiguous() if first else state.contiguous().view(1, -1)
+
+
+def sequence(x: Tensor, shape: torch.Size, first: bool) -> Tensor:
+    """Inverse of `planes`."""
+    return x.permute(1, 2, 0) if first else x.view(shape)
+
+
+def state_of(x: Tensor, shape: torch.Size, first: bool) -> Tensor:
+    """Inverse of `plane`."""
+    return x.t() if first else x.view(shape)
+
+
+def _like(x: Tensor, first: bool) -> Tensor:
+    """Empty memory for a sequence that lies as the kernels leave it."""
+    if first:
+        return x.new_empty(x.shape[2], x.shape[0], x.shape[1]).permute(1, 2, 0)
+    return x.new_empty(x.shape)
+
+
+def _state_like(state: Tensor, first: bool) -> Tensor:
+    return state.new_empty(state.shape[1], state.shape[0]).t() if first else state.new_empty(state.shape)
+
+
+@torch.library.custom_op(
+    "ranvier::lif",
+    mutates_args=(),
+    schema="(Tensor current, Tensor state, float beta, float threshold, str slope, float parameter, str reset, "
+    "bool keep, str path) -> (Tensor, Tensor, Tensor)",
+)
+def lif(current, state, beta, threshold, slope, parameter, reset, keep, path):
+    """Spikes (T, B, ...), the last membrane (B, ...), and with `keep` the membranes before reset (T, B, ...)."""
+    return importlib.import_module(PATHS[path]).forward(current, state, beta, threshold, reset, keep)
+
+
+@lif.register_fake
+def _(current, state, beta, threshold, slope, parameter, reset, keep, path):
+    first = channels_first(current)
+    membranes = _like(current, first) if keep else current.new_empty(0)
+    return _like(current, first), _state_like(state, first), membranes
+
+
+@torch.library.custom_op(
+    "ranvier::lif_grad",
+    mutates_args=(),
+    schema="(Tensor grad, Tensor grad_last, Tensor membranes, float beta, float threshold, str slope, float parameter, "
+    "str reset, str path) -> (Tensor, Tensor)",
+)
+def lif_grad(grad, grad_last, membranes, beta, threshold, slope, parameter, reset, path):
+    """Gradients of the current (T, B, ...) and of the first membrane (B, ...), the reset detached."""
+    return importlib.import_module(PATHS[path]).backward(
+        grad, grad_last, membranes, beta, threshold, slope, parameter, reset
+    )
+
+
+@lif_grad.register_fake
+def _(grad, grad_last, membranes, beta, threshold, slope, parameter, reset, path):
+    first = channels_first(membranes)
+    return _like(grad, first), _state_like(grad_last, first)
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    _, _, *ctx.constants, ctx.keep, ctx.path = inputs
+    ctx.mark_non_differentiable(output[2])
+    ctx.save_for_backward(output[2])
+
+
+def _backward(ctx: Any, grad: Tensor, grad_last: Tensor, unused: Any) -> tuple[Any, ...]:
+    if not ctx.keep:
+        raise RuntimeError("ranvier::lif was called with keep=False, so it has nothing to take a gradient from")
+    out, start = lif_grad(grad, grad_last, ctx.saved_tensors[0], *ctx.constants, ctx.path)
+    return out, start, *[None] * 7
+
+
+lif.register_autograd(_backward, setup_context=_setup)
