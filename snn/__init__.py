@@ -1,6 +1,6 @@
 """Spiking layers: the maths, its fast versions, and the modules built from them."""
 
-from snn import functional
+from snn import dispatch, functional
 from snn.delay import FixedDelayLinear
 from snn.dispatch import BackendError, explain, use_backend
 from snn.fold import fold_batch_norm
@@ -33,3 +33,5 @@ __all__ = [
     "functional",
     "use_backend",
 ]
+
+dispatch.load()

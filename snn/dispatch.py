@@ -13,7 +13,8 @@ A backend may be forced, from the strongest to the weakest way:
 * `with snn.use_backend("reference"): ...` or `with snn.use_backend(lif="numba"): ...` (this thread only);
 * the environment variable `RANVIER_BACKEND`, as `reference` or `lif=reference,fixed_delay_linear=numba`.
 
-A forced backend that cannot run the call raises `BackendError`: nothing else runs in its place.
+A forced backend that cannot run the call raises `BackendError`: nothing else runs in its place. A function compiled by
+`torch.compile` keeps the backends that were chosen when it was compiled.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ class Choice(NamedTuple):
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _forced: ContextVar[Mapping[str, str]] = ContextVar("ranvier_backend", default=_NOTHING)
 
+_by_name: dict[str, dict[str, Backend]] = {}
+
 
 @cache
 def backends(operator: str) -> tuple[Backend, ...]:
@@ -96,7 +99,15 @@ def backends(operator: str) -> tuple[Backend, ...]:
     if operator not in OPERATORS:
         raise ValueError(f"unknown operator {operator!r}: expected one of {', '.join(OPERATORS)}")
     listed = importlib.import_module(OPERATORS[operator]).BACKENDS
-    return tuple(sorted(listed, key=lambda backend: -backend.priority))
+    ordered = tuple(sorted(listed, key=lambda backend: -backend.priority))
+    _by_name[operator] = {backend.name: backend for backend in ordered}
+    return ordered
+
+
+def load() -> None:
+    """Read the tables of all operators: the compiler sees only what was there before it began."""
+    for operator in OPERATORS:
+        backends(operator)
 
 
 @contextmanager
@@ -126,7 +137,7 @@ def use_backend(name: str | None = None, **per_operator: str) -> Iterator[None]:
         wanted.update(dict.fromkeys(OPERATORS, name))
     wanted.update(per_operator)
     for operator, backend in wanted.items():
-        _named(operator, backend, "use_backend")
+        _known(operator, backend, "use_backend")
     token = _forced.set(wanted)
     try:
         yield
@@ -155,13 +166,15 @@ def choose(operator: str, arguments: Mapping[str, Any], backend: str | None = No
     """
     forced, origin = _wish(operator, backend)
     if forced is not None:
-        chosen = _named(operator, forced, origin)
-        refusal = chosen.refusal(arguments)
+        _known(operator, forced, origin)
+        chosen = _by_name[operator][forced]
+        refusal = _unavailable(operator, forced) or chosen.supports(arguments)
         if refusal:
             raise BackendError(f"{operator}: the backend {forced!r} asked for by {origin} cannot run: {refusal}")
         return chosen
-    for candidate in backends(operator):
-        if candidate.refusal(arguments) is None:
+    for name in _available(operator):
+        candidate = _by_name[operator][name]
+        if candidate.supports(arguments) is None:
             return candidate
     raise BackendError(f"{operator}: no backend can run this call: {_refusals(operator, arguments)}")
 
@@ -207,6 +220,20 @@ def _refusals(operator: str, arguments: Mapping[str, Any]) -> str:
     return "; ".join(f"{backend.name}: {backend.refusal(arguments)}" for backend in backends(operator))
 
 
+# What follows does not depend on the call's tensors: a compiled function keeps what it found when it was compiled.
+
+
+@torch.compiler.assume_constant_result
+def _available(operator: str) -> tuple[str, ...]:
+    return tuple(backend.name for backend in backends(operator) if backend.available() is None)
+
+
+@torch.compiler.assume_constant_result
+def _unavailable(operator: str, name: str) -> str | None:
+    return _by_name[operator][name].available()
+
+
+@torch.compiler.assume_constant_result
 def _wish(operator: str, argument: str | None) -> tuple[str | None, str]:
     """The forced backend and who forced it: argument, then `use_backend`, then the environment."""
     if argument is not None:
@@ -228,9 +255,10 @@ def _from_environment(text: str) -> dict[str, str]:
     return wanted
 
 
-def _named(operator: str, name: str, origin: str) -> Backend:
-    for backend in backends(operator):
-        if backend.name == name:
-            return backend
-    names = ", ".join(backend.name for backend in backends(operator))
-    raise ValueError(f"{origin}: {operator} has no backend {name!r}: expected one of {names}")
+@torch.compiler.assume_constant_result
+def _known(operator: str, name: str, origin: str) -> bool:
+    """True; raises ValueError for a backend that the operator does not have."""
+    names = [backend.name for backend in backends(operator)]
+    if name not in names:
+        raise ValueError(f"{origin}: {operator} has no backend {name!r}: expected one of {', '.join(names)}")
+    return True

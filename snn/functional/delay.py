@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from snn import dispatch
+from snn.kernels.delay.plan import plan_of
 
 
 def fixed_delay_linear(
@@ -131,9 +132,10 @@ def _check_delays(delay: Tensor, state: Tensor | None, max_delay: int | None) ->
         max_delay = state.shape[0]
     if delay.numel() == 0:
         return max_delay or 0
-    if max_delay is not None and delay.device.type != "cpu":
+    if max_delay is not None and (delay.device.type != "cpu" or torch.compiler.is_compiling()):
         return max_delay
-    lowest, highest = (int(value) for value in torch.aminmax(delay))
+    plan = plan_of(delay)
+    lowest, highest = plan.lowest, plan.highest
     if lowest < 0 or (max_delay is not None and highest > max_delay):
         raise ValueError(
             f"fixed_delay_linear: delays must lie in 0..{'' if max_delay is None else max_delay}; "

@@ -67,7 +67,9 @@ def masked_batch_norm(
         if lengths.shape != (batch,):
             raise ValueError(f"masked_batch_norm: lengths must be ({batch},); found {tuple(lengths.shape)}")
         mask = frame_mask(lengths.to(x.device), steps)
-        count = int(mask.sum()) if x.device.type == "cpu" else mask.sum()
+        # Known as a number only where that costs no wait for a device and no break in a compiled graph.
+        known = x.device.type == "cpu" and not torch.compiler.is_compiling()
+        count = int(mask.sum()) if known else mask.sum()
         if isinstance(count, int) and count == steps * batch:
             mask = None
     if isinstance(count, int) and count < 2:
