@@ -9,6 +9,7 @@ from snn.norm import MaskedBatchNorm
 from snn.readout import LeakyReadout, LinearReadout
 from snn.record import SpikeRecorder
 from snn.residual import ResidualSNN, ResidualState
+from snn.streaming import StreamingLayer, StreamingSNN, StreamState
 from snn.surrogate import SURROGATES, ArcTan, FastSigmoid, Sigmoid, Surrogate, Triangle
 
 __all__ = [
@@ -26,6 +27,9 @@ __all__ = [
     "Sigmoid",
     "SpikeRecorder",
     "SpikingNeuron",
+    "StreamState",
+    "StreamingLayer",
+    "StreamingSNN",
     "Surrogate",
     "Triangle",
     "explain",

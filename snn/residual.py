@@ -53,6 +53,10 @@ class MembraneShortcut(nn.Module):
 
     def forward(self, stream: Tensor, update: Tensor, spikes: Tensor, history: Tensor | None, delay: int) -> Tensor:
         """The stream (T, B, N) after the layer whose output is `update`."""
+        return self.combine(stream, update, spikes)
+
+    def combine(self, stream: Tensor, update: Tensor, carried: Tensor) -> Tensor:
+        """The same from the spikes `carried` past the layer already, of any leading shape (..., N)."""
         return stream + update
 
 
@@ -76,7 +80,11 @@ class CurrentShortcut(nn.Module):
 
     def forward(self, stream: Tensor, update: Tensor, spikes: Tensor, history: Tensor | None, delay: int) -> Tensor:
         """The current (T, B, N) of the next neurons."""
-        return update + self.gain * _delayed(spikes, history, delay)
+        return self.combine(stream, update, _delayed(spikes, history, delay))
+
+    def combine(self, stream: Tensor, update: Tensor, carried: Tensor) -> Tensor:
+        """The same from the spikes `carried` past the layer already, of any leading shape (..., N)."""
+        return update + self.gain * carried
 
 
 def _delayed(x: Tensor, history: Tensor | None, delay: int) -> Tensor:

@@ -1,0 +1,165 @@
+"""A delayed layer one bin at a time: the cost of a bin is that of its spikes, or of the neurons still awake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from snn.delay import FixedDelayLinear
+from snn.kernels.native.compile import numba_is_missing
+
+MODES = ("auto", "scatter", "gather")
+
+REVIEW = 32
+"""Bins between two looks at whether the other way would be cheaper."""
+
+GATHER_COST = 0.7
+"""Cost of a connection that an awake neuron takes in, in connections that a spike sends out."""
+
+MARGIN = 1.3
+"""How many times cheaper the other way must be: going over costs some bins' work."""
+
+
+@dataclass
+class LayerState:
+    """State of a `StreamingLayer` between bins. A step writes into it.
+
+    Attributes
+    ----------
+    past : Tensor (S, B, I)
+        The last inputs, round a ring of S slots.
+    ring : Tensor (S, B, O)
+        What inputs so far send to the current bin and the next ones; only in the mode "scatter".
+    slot : int
+        Of the current bin in both rings.
+    mode : str
+        "scatter" or "gather".
+    activity, awake : float
+        Running means: share of non-zero inputs, and of awake neurons.
+    age : int
+        Bins so far.
+    """
+
+    past: Tensor
+    ring: Tensor
+    slot: int
+    mode: str
+    activity: float = 0.0
+    awake: float = 1.0
+    age: int = 0
+
+
+class StreamingLayer:
+    """A `FixedDelayLinear` that takes one bin at a time.
+
+    Each bin runs one of two ways. "scatter": every non-zero input adds its weights to the bins that they reach, in a
+    ring of future sums. "gather": every awake neuron sums its delayed inputs, from a ring of past ones. In the mode
+    "auto" the cheaper one is taken, by the measured share of non-zero inputs and of awake neurons.
+
+    Parameters
+    ----------
+    layer : FixedDelayLinear
+        Its weights are copied.
+    mode : str
+        "auto", "scatter" or "gather".
+
+    Raises
+    ------
+    ValueError
+        An unknown mode, or a layer that is not on the CPU in float32 or float64.
+    """
+
+    def __init__(self, layer: FixedDelayLinear, mode: str = "auto") -> None:
+        if mode not in MODES:
+            raise ValueError(f"StreamingLayer: mode must be one of {', '.join(MODES)}; found {mode!r}")
+        weight = layer.weight.detach()
+        if weight.device.type != "cpu" or weight.dtype not in (torch.float32, torch.float64):
+            raise ValueError(
+                f"StreamingLayer: streaming runs on the CPU in float32 or float64; found {weight.dtype} on {weight.device}"
+            )
+        if missing := numba_is_missing():
+            raise RuntimeError(f"StreamingLayer: {missing}")
+        self.mode = mode
+        self.in_features, self.out_features = layer.in_features, layer.out_features
+        self.max_delay, self.min_delay = layer.max_delay, layer.min_delay
+        # Both ways round, so that either way reads memory in order.
+        self.weight, self.delay = weight.clone(), layer.delay.clone()
+        self.weight_in, self.delay_in = weight.t().contiguous(), layer.delay.t().contiguous()
+        self.bias = None if layer.bias is None else layer.bias.detach().clone()
+        self.slots = 1 << self.max_delay.bit_length()  # the first power of two above the longest delay
+
+    def start(self, batch: int, history: Tensor | None = None) -> LayerState:
+        """The state before the first bin, after `history` (max_delay, B, I), oldest first, or silence."""
+        past = self.weight.new_zeros(self.slots, batch, self.in_features)
+        ring = self.weight.new_zeros(self.slots, batch, self.out_features)
+        state = LayerState(past, ring, 0, "gather" if self.mode == "gather" else "scatter")
+        if history is not None and self.max_delay:
+            past[self.slots - self.max_delay :] = history.detach()
+            self._refill(state)
+        return state
+
+    def history(self, state: LayerState) -> Tensor:
+        """The last inputs (max_delay, B, I), oldest first: the state of a `FixedDelayLinear`."""
+        order = (torch.arange(-self.max_delay, 0) + state.slot) % self.slots
+        return state.past[order].clone()
+
+    def step(self, x: Tensor, state: LayerState, awake: Tensor | None = None) -> Tensor:
+        """One bin.
+
+        Parameters
+        ----------
+        x : Tensor (B, I)
+        state : LayerState
+            Written to.
+        awake : uint8 Tensor (B, O), optional
+            Neurons whose sum is wanted; all when absent. The sums of the others mean nothing.
+
+        Returns
+        -------
+        y : Tensor (B, O)
+        """
+        from snn.streaming import loops
+
+        state.past[state.slot] = x
+        past, ring = state.past.numpy(), state.ring.numpy()
+        if state.mode == "scatter":
+            found = loops.scatter(ring, state.slot, self.weight_in.numpy(), self.delay_in.numpy(), past[state.slot])
+            y = state.ring[state.slot].clone()
+            state.ring[state.slot] = 0
+        else:
+            y = self.weight.new_zeros(x.shape[0], self.out_features)
+            wanted = torch.ones(y.shape, dtype=torch.uint8) if awake is None else awake
+            loops.gather(y.numpy(), self.weight.numpy(), self.delay.numpy(), past, state.slot, wanted.numpy())
+            found = int(x.count_nonzero())
+        state.slot = (state.slot + 1) % self.slots
+        self._measure(state, found / x.numel(), 1.0 if awake is None else float(awake.float().mean()))
+        return y if self.bias is None else y.add_(self.bias)
+
+    def carried(self, state: LayerState) -> Tensor:
+        """The input (B, I) of `min_delay` bins before the bin that was stepped last."""
+        return state.past[(state.slot - 1 - self.min_delay) % self.slots]
+
+    def _measure(self, state: LayerState, activity: float, awake: float) -> None:
+        state.age += 1
+        share = max(1 / state.age, 1 / REVIEW)
+        state.activity += share * (activity - state.activity)
+        state.awake += share * (awake - state.awake)
+        if self.mode != "auto" or state.age % REVIEW:
+            return
+        costs = {"scatter": state.activity, "gather": GATHER_COST * state.awake}
+        other = "gather" if state.mode == "scatter" else "scatter"
+        if costs[other] * MARGIN < costs[state.mode]:
+            state.mode = other
+            if other == "scatter":
+                self._refill(state)
+
+    def _refill(self, state: LayerState) -> None:
+        from snn.streaming import loops
+
+        state.ring.zero_()
+        before = (state.slot - 1) % self.slots
+        loops.refill(
+            state.ring.numpy(), state.slot, self.weight_in.numpy(), self.delay_in.numpy(), state.past.numpy(), before
+        )
