@@ -5,6 +5,7 @@ from decoders.cores import CORES, Core
 from decoders.ctc import ctc_loss, greedy, infeasible_trials
 from decoders.official import OFFICIAL, OfficialB2T24, OfficialB2T25, load_official
 from decoders.phoneme_decoder import PhonemeDecoder
+from decoders.streaming import StreamingDecoder
 
 __all__ = [
     "CORES",
@@ -13,6 +14,7 @@ __all__ = [
     "OfficialB2T24",
     "OfficialB2T25",
     "PhonemeDecoder",
+    "StreamingDecoder",
     "build_core",
     "ctc_loss",
     "greedy",

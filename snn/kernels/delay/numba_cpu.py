@@ -107,9 +107,7 @@ def _chosen_events(rows: Tensor, past: Tensor | None, path: str) -> _Events | No
 def _checked_plan(delay: Tensor, max_delay: int) -> Any:
     plan = plan_of(delay)
     if plan.lowest < 0 or plan.highest > max_delay:
-        raise ValueError(
-            f"fixed_delay_linear: delays must lie in 0..{max_delay}; found {plan.lowest}..{plan.highest}"
-        )
+        raise ValueError(f"fixed_delay_linear: delays must lie in 0..{max_delay}; found {plan.lowest}..{plan.highest}")
     return plan
 
 

@@ -53,25 +53,37 @@ def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin
             for j in range(outputs):
                 y_at, w_at = j * length + m, j * inputs + i
                 if size == tile:
-                    accumulate_8(y_flat, y_at, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
+                    accumulate_8(
+                        y_flat, y_at, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
+                    )
                     continue
                 # The last block of m: through a scratch block, as wide as it must be.
                 for k in range(size):
                     scratch[k] = y_flat[y_at + k]
                 if size <= width:
-                    accumulate_1(scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
+                    accumulate_1(
+                        scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
+                    )
                 elif size <= 2 * width:
-                    accumulate_2(scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
+                    accumulate_2(
+                        scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
+                    )
                 elif size <= 4 * width:
-                    accumulate_4(scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
+                    accumulate_4(
+                        scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
+                    )
                 else:
-                    accumulate_8(scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count)
+                    accumulate_8(
+                        scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
+                    )
                 for k in range(size):
                     y_flat[y_at + k] = scratch[k]
 
 
 @compiled
-def correlate_rows(out, g, g_origin, g_stride, x, origin, stride, before, delay, batch, longest, length, chunk, width, first, last):
+def correlate_rows(
+    out, g, g_origin, g_stride, x, origin, stride, before, delay, batch, longest, length, chunk, width, first, last
+):
     """`out[j, i] = sum_m g[j, m] * x[i, m - batch * delay[j, i]]`, m < length, for groups first..last of i.
 
     Parameters
@@ -110,7 +122,9 @@ def correlate_rows(out, g, g_origin, g_stride, x, origin, stride, before, delay,
             count = (head + width - 1) // width
             for j in range(outputs):
                 at = j * inputs + i
-                correlate(out_flat, at, g, g_origin + j * g_stride, copied, reach, copy_stride, delay_flat, at, -batch, count)
+                correlate(
+                    out_flat, at, g, g_origin + j * g_stride, copied, reach, copy_stride, delay_flat, at, -batch, count
+                )
     vectors = (length + width - 1) // width
     for v in range((head + width - 1) // width, vectors, chunk):
         count = min(chunk, vectors - v)

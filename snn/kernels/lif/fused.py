@@ -15,6 +15,7 @@ from snn.kernels.native.compile import compiled
 UNIT = 256
 """Neurons whose membranes are stepped together."""
 
+
 @compiled
 def _slope(kind, a, threshold, v, out):
     """Slope of surrogate `kind`, a place in `operator.KERNEL_IDS`, with parameter `a` at the membranes `v`, into `out`."""

@@ -93,7 +93,9 @@ def _make_accumulate(vectors: int) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             arrays = {k: _Array(context, builder, sig.args[k], args[k]) for k in (0, 2, 5, 7)}
             target, source, weight, shift = arrays[0], arrays[2], arrays[5], arrays[7]
-            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9, 10, 11, 12, 13)]
+            wide = [
+                context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9, 10, 11, 12, 13)
+            ]
             y_from, x_from, stride, w_from, shift_from, start, each, lowest, highest, number = wide
             width = lanes(target.itemsize)
             kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)

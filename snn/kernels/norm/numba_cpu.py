@@ -23,9 +23,7 @@ def _flat(mask: Tensor | None, rows: Tensor) -> Tensor:
     return torch.ones(rows.shape[1], dtype=torch.bool) if mask is None else mask.contiguous().view(-1)
 
 
-def forward(
-    x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def forward(x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """y, mean and variance of `ranvier::masked_batch_norm`."""
     from snn.kernels.norm import fused
 
