@@ -77,7 +77,7 @@ class StreamingLayer:
         weight = layer.weight.detach()
         if weight.device.type != "cpu" or weight.dtype not in (torch.float32, torch.float64):
             raise ValueError(
-                f"StreamingLayer: streaming runs on the CPU in float32 or float64; found {weight.dtype} on {weight.device}"
+                f"StreamingLayer: it runs on the CPU in float32 or float64; found {weight.dtype} on {weight.device}"
             )
         if missing := numba_is_missing():
             raise RuntimeError(f"StreamingLayer: {missing}")

@@ -47,7 +47,7 @@ def scatter(ring, slot, w, delay, x):
 
 @compiled
 def refill(ring, slot, w, delay, past, newest):
-    """What the inputs of earlier bins still send to the current bin (slot `slot`) and to later ones, into an empty ring.
+    """What the inputs of earlier bins still send to the current bin (`slot`) and to later ones, into an empty ring.
 
     `past` (S, B, I) holds the input of the bin before in slot `newest`, of the one before that in the slot before it.
     """

@@ -148,5 +148,5 @@ def test_bad_options_are_named():
     net = snn.ResidualSNN(3, 4, 1, max_delay=2)
     with pytest.raises(ValueError, match="auto, scatter, gather"):
         StreamingSNN(net, "fast")
-    with pytest.raises(ValueError, match="float32 or float64; found torch.bfloat16"):
+    with pytest.raises(ValueError, match=r"float32 or float64; found torch\.bfloat16"):
         StreamingSNN(net.bfloat16())

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from snn.dispatch import Backend
-from snn.kernels.delay import numba_cpu, reference
+from snn.kernels.delay import numba_cpu, reference, triton_gpu
 
-BACKENDS: tuple[Backend, ...] = (*numba_cpu.BACKENDS, reference.BACKEND)
+BACKENDS: tuple[Backend, ...] = (*numba_cpu.BACKENDS, triton_gpu.BACKEND, reference.BACKEND)
 
 
 def example(device: torch.device, dtype: torch.dtype, spike_grad: Any = None) -> dict[str, Any]:

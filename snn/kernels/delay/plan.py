@@ -24,7 +24,7 @@ class DelayPlan:
         self.version = delay._version
         low, high = torch.aminmax(delay) if delay.numel() else (0, 0)
         self.lowest, self.highest = int(low), int(high)
-        kind = torch.uint8 if 0 <= self.lowest and self.highest <= 255 else torch.int32
+        kind = torch.uint8 if self.lowest >= 0 and self.highest <= 255 else torch.int32
         # A copy even where nothing changes: a plan that held the tensor it is kept for would never be let go.
         self.packed = delay.detach().to(kind, memory_format=torch.contiguous_format, copy=True)
 

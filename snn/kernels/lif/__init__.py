@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from snn.dispatch import Backend
-from snn.kernels.lif import numba_cpu, reference
+from snn.kernels.lif import numba_cpu, reference, triton_gpu
 from snn.surrogate import ArcTan
 
-BACKENDS: tuple[Backend, ...] = (numba_cpu.BACKEND, reference.BACKEND)
+BACKENDS: tuple[Backend, ...] = (numba_cpu.BACKEND, triton_gpu.BACKEND, reference.BACKEND)
 
 
 def example(device: torch.device, dtype: torch.dtype, spike_grad: Any = None) -> dict[str, Any]:

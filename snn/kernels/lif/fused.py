@@ -18,7 +18,7 @@ UNIT = 256
 
 @compiled
 def _slope(kind, a, threshold, v, out):
-    """Slope of surrogate `kind`, a place in `operator.KERNEL_IDS`, with parameter `a` at the membranes `v`, into `out`."""
+    """Slope of surrogate `kind` (a place in `operator.KERNEL_IDS`) with parameter `a` at membranes `v`, into `out`."""
     one = v.dtype.type(1)
     if kind == 0:
         half, scale = v.dtype.type(a / 2), v.dtype.type(math.pi / 2 * a)

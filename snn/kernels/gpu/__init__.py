@@ -1,0 +1,1 @@
+"""What the Triton kernels share: whether they can run here."""
