@@ -16,6 +16,7 @@ class Bench(NamedTuple):
 
 BENCHES: dict[str, Bench] = {
     "data": Bench("scripts.benches.data", "reading trials, ours beside bare h5py; memory by number of sessions"),
+    "kernels": Bench("scripts.benches.kernels", "the delayed layer and the neuron beside what does the same elsewhere"),
 }
 """Every bench. A new one is a file in `scripts/benches` and a line here."""
 

@@ -17,15 +17,36 @@ ROWS = 4
 """Outputs that share one walk over the spikes of an input; their sums stay in the nearest cache."""
 
 
+SPAN = 4096
+"""Numbers that are counted in floating point at a time, which runs in vectors and is exact."""
+
+
+def _counts_in_vectors(function):
+    return compiled(function, fastmath={"reassoc", "nsz"})
+
+
+@_counts_in_vectors
+def _count(x):
+    """Non-zero numbers and ones of x (M,)."""
+    one, zero = x.dtype.type(1), x.dtype.type(0)
+    found, ones = 0, 0
+    for first in range(0, x.shape[0], SPAN):
+        part = x[first : first + SPAN]
+        a, b = zero, zero
+        for m in range(part.shape[0]):
+            a += one if part[m] != zero else zero
+            b += one if part[m] == one else zero
+        found += int(a)
+        ones += int(b)
+    return found, ones
+
+
 @compiled
 def count(x, counts, most):
-    """Non-zero numbers of each row of x (I, M) into `counts`, and whether all of them are ones; -1 for above `most`."""
+    """Non-zero numbers of each row of x (I, M) into `counts`; their number and that of ones, or -1 for above `most`."""
     total, ones = 0, 0
     for i in range(x.shape[0]):
-        found, found_ones = 0, 0
-        for m in range(x.shape[1]):
-            found += 1 if x[i, m] != 0 else 0
-            found_ones += 1 if x[i, m] == 1 else 0
+        found, found_ones = _count(x[i])
         counts[i] += found
         total += found
         ones += found_ones

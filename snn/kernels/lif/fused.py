@@ -1,7 +1,7 @@
 """Compiled loops of the leaky integrate-and-fire neuron, fused over time, forward and backward.
 
-Arrays are (P, T, Q): T is stepped through, Q is contiguous. A unit of work is one p and up to `UNIT` of Q, whose
-membranes stay in the nearest cache for the whole sequence.
+Arrays are (P, T, Q): T is stepped through, Q is contiguous. A unit of work is one p and some neighbours of Q, whose
+membranes stay in the nearest cache for the whole sequence. The way back computes them again.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ import numpy as np
 
 from snn.kernels.native.compile import compiled
 
-UNIT = 256
-"""Neurons whose membranes are stepped together."""
+SCRATCH = 1 << 19
+"""Membranes of a unit over the whole sequence, at most so many, that stay in the nearer cache on the way back."""
+
+
+def unit_of(steps: int, width: int, parts: int) -> int:
+    """Neurons that are stepped together, out of `width` in a row: a multiple of 16, and work for all `parts`."""
+    most = min(2048, SCRATCH // max(1, steps), -(-width // parts))
+    return max(16, most // 16 * 16)
 
 
 @compiled
@@ -42,8 +48,20 @@ def _slope(kind, a, threshold, v, out):
 
 
 @compiled
-def forward(current, start, spikes, membranes, last, beta, threshold, reset, keep, unit, first, stop):
-    """Units first..stop: spikes (P, T, Q), the membrane `last` (P, Q), and with `keep` all `membranes` before reset."""
+def _reset(v, threshold, reset):
+    """What becomes of the membranes `v` where they are above the threshold."""
+    zero = v.dtype.type(0)
+    if reset == 0:
+        for q in range(v.shape[0]):
+            v[q] = zero if v[q] > threshold else v[q]
+    elif reset == 1:
+        for q in range(v.shape[0]):
+            v[q] = v[q] - threshold if v[q] > threshold else v[q]
+
+
+@compiled
+def forward(current, start, spikes, last, beta, threshold, reset, unit, first, stop):
+    """Units first..stop: spikes (P, T, Q) and the membrane `last` (P, Q)."""
     _, steps, width = current.shape
     units = (width + unit - 1) // unit
     one, zero = current.dtype.type(1), current.dtype.type(0)
@@ -58,34 +76,35 @@ def forward(current, start, spikes, membranes, last, beta, threshold, reset, kee
             for q in range(size):
                 v[q] = beta * v[q] + row[q]
                 fired[q] = one if v[q] > threshold else zero
-            if keep:
-                kept = membranes[p, t, q0 : q0 + size]
-                for q in range(size):
-                    kept[q] = v[q]
-            if reset == 0:
-                for q in range(size):
-                    v[q] = zero if v[q] > threshold else v[q]
-            elif reset == 1:
-                for q in range(size):
-                    v[q] = v[q] - threshold if v[q] > threshold else v[q]
+            _reset(v[:size], threshold, reset)
         for q in range(size):
             last[p, q0 + q] = v[q]
 
 
 @compiled
-def backward(grad, grad_last, membranes, grad_current, grad_start, beta, threshold, reset, kind, a, unit, first, stop):
+def backward(
+    grad, grad_last, current, start, grad_current, grad_start, beta, threshold, reset, kind, a, unit, first, stop
+):
     """Units first..stop of the gradients of the currents (P, T, Q) and of the start (P, Q), the reset detached."""
     _, steps, width = grad.shape
     units = (width + unit - 1) // unit
     zero = grad.dtype.type(0)
     carried, slope = np.empty(unit, grad.dtype), np.empty(unit, grad.dtype)
+    membranes, after = np.empty((steps, unit), grad.dtype), np.empty(unit, grad.dtype)
     for u in range(first, stop):
         p, q0 = u // units, (u % units) * unit
         size = min(unit, width - q0)
         for q in range(size):
+            after[q] = start[p, q0 + q]
             carried[q] = grad_last[p, q0 + q]
+        for t in range(steps):
+            v, row = membranes[t], current[p, t, q0 : q0 + size]
+            for q in range(size):
+                v[q] = beta * after[q] + row[q]
+                after[q] = v[q]
+            _reset(after[:size], threshold, reset)
         for t in range(steps - 1, -1, -1):
-            v, g = membranes[p, t, q0 : q0 + size], grad[p, t, q0 : q0 + size]
+            v, g = membranes[t, :size], grad[p, t, q0 : q0 + size]
             out = grad_current[p, t, q0 : q0 + size]
             _slope(kind, a, threshold, v, slope)
             if reset == 0:

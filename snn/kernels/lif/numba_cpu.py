@@ -16,48 +16,51 @@ from snn.kernels.native.threads import in_parts
 from snn.surrogate import SURROGATES, Surrogate
 
 
-def forward(
-    current: Tensor, state: Tensor, beta: float, threshold: float, reset: str, keep: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Spikes, last membrane and membranes of `ranvier::lif`."""
+def forward(current: Tensor, state: Tensor, beta: float, threshold: float, reset: str) -> tuple[Tensor, Tensor]:
+    """Spikes and last membrane of `ranvier::lif`."""
     from snn.kernels.lif import fused
 
     first = channels_first(current)
     x, start = planes(current.detach(), first), plane(state.detach(), first)
     spikes, last = torch.empty_like(x), torch.empty_like(start)
-    membranes = torch.empty_like(x) if keep else x[:, :0]
     number = x.numpy().dtype.type
-    arrays = [t.numpy() for t in (x, start, spikes, membranes, last)]
+    arrays = [t.numpy() for t in (x, start, spikes, last)]
+    unit = _unit(x)
 
     def work(begin: int, stop: int) -> None:
-        fused.forward(*arrays, number(beta), number(threshold), RESETS[reset], keep, fused.UNIT, begin, stop)
+        fused.forward(*arrays, number(beta), number(threshold), RESETS[reset], unit, begin, stop)
 
-    in_parts(work, _units(x, fused.UNIT), least=8)
-    kept = sequence(membranes, current.shape, first) if keep else current.new_empty(0)
-    return sequence(spikes, current.shape, first), state_of(last, state.shape, first), kept
+    in_parts(work, _units(x, unit), least=1)
+    return sequence(spikes, current.shape, first), state_of(last, state.shape, first)
 
 
 def backward(
-    grad: Tensor, grad_last: Tensor, membranes: Tensor, beta: float, threshold: float, slope: str, parameter: float,
-    reset: str,
+    grad: Tensor, grad_last: Tensor, current: Tensor, state: Tensor, beta: float, threshold: float, slope: str,
+    parameter: float, reset: str,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Gradients of the current and of the first membrane of `ranvier::lif_grad`."""
     from snn.kernels.lif import fused
 
-    first = channels_first(membranes)
-    g, g_last, v = planes(grad, first), plane(grad_last, first), planes(membranes, first)
+    first = channels_first(current)
+    x, begin_at = planes(current.detach(), first), plane(state.detach(), first)
+    g, g_last = planes(grad, first), plane(grad_last, first)
     out, start = torch.empty_like(g), torch.empty_like(g_last)
     number = g.numpy().dtype.type
-    arrays = [t.numpy() for t in (g, g_last, v, out, start)]
-    kind = operator.KERNEL_IDS.index(slope)
+    arrays = [t.numpy() for t in (g, g_last, x, begin_at, out, start)]
+    kind, unit = operator.KERNEL_IDS.index(slope), _unit(x)
 
     def work(begin: int, stop: int) -> None:
-        fused.backward(
-            *arrays, number(beta), number(threshold), RESETS[reset], kind, parameter, fused.UNIT, begin, stop
-        )
+        fused.backward(*arrays, number(beta), number(threshold), RESETS[reset], kind, parameter, unit, begin, stop)
 
-    in_parts(work, _units(g, fused.UNIT), least=8)
+    in_parts(work, _units(g, unit), least=1)
     return sequence(out, grad.shape, first), state_of(start, grad_last.shape, first)
+
+
+def _unit(x: Tensor) -> int:
+    from snn.kernels.lif import fused
+
+    # Many rows are work for all threads already.
+    return fused.unit_of(x.shape[1], x.shape[2], max(1, torch.get_num_threads() // max(1, x.shape[0])))
 
 
 def _units(x: Tensor, unit: int) -> int:
@@ -69,11 +72,9 @@ def run(
     *, path: str = "numba",
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Step through `current` (T, ...) from the membrane `state` (...); spikes (T, ...) and the last membrane (...)."""
-    keep = torch.is_grad_enabled() and (current.requires_grad or state.requires_grad)
-    spikes, last, _ = operator.lif(
-        current, state, beta, threshold, spike_grad.kernel_id, spike_grad.parameter, reset_mechanism, keep, path
+    return operator.lif(
+        current, state, beta, threshold, spike_grad.kernel_id, spike_grad.parameter, reset_mechanism, path
     )
-    return spikes, last
 
 
 def known_constants(arguments: Mapping[str, Any]) -> str | None:

@@ -64,50 +64,47 @@ def _state_like(state: Tensor, first: bool) -> Tensor:
     "ranvier::lif",
     mutates_args=(),
     schema="(Tensor current, Tensor state, float beta, float threshold, str slope, float parameter, str reset, "
-    "bool keep, str path) -> (Tensor, Tensor, Tensor)",
+    "str path) -> (Tensor, Tensor)",
 )
-def lif(current, state, beta, threshold, slope, parameter, reset, keep, path):
-    """Spikes (T, B, ...), the last membrane (B, ...), and with `keep` the membranes before reset (T, B, ...)."""
-    return importlib.import_module(PATHS[path]).forward(current, state, beta, threshold, reset, keep)
+def lif(current, state, beta, threshold, slope, parameter, reset, path):
+    """Spikes (T, B, ...) and the last membrane (B, ...)."""
+    return importlib.import_module(PATHS[path]).forward(current, state, beta, threshold, reset)
 
 
 @lif.register_fake
-def _(current, state, beta, threshold, slope, parameter, reset, keep, path):
+def _(current, state, beta, threshold, slope, parameter, reset, path):
     first = channels_first(current)
-    membranes = _like(current, first) if keep else current.new_empty(0)
-    return _like(current, first), _state_like(state, first), membranes
+    return _like(current, first), _state_like(state, first)
 
 
 @torch.library.custom_op(
     "ranvier::lif_grad",
     mutates_args=(),
-    schema="(Tensor grad, Tensor grad_last, Tensor membranes, float beta, float threshold, str slope, float parameter, "
-    "str reset, str path) -> (Tensor, Tensor)",
+    schema="(Tensor grad, Tensor grad_last, Tensor current, Tensor state, float beta, float threshold, str slope, "
+    "float parameter, str reset, str path) -> (Tensor, Tensor)",
 )
-def lif_grad(grad, grad_last, membranes, beta, threshold, slope, parameter, reset, path):
+def lif_grad(grad, grad_last, current, state, beta, threshold, slope, parameter, reset, path):
     """Gradients of the current (T, B, ...) and of the first membrane (B, ...), the reset detached."""
     return importlib.import_module(PATHS[path]).backward(
-        grad, grad_last, membranes, beta, threshold, slope, parameter, reset
+        grad, grad_last, current, state, beta, threshold, slope, parameter, reset
     )
 
 
 @lif_grad.register_fake
-def _(grad, grad_last, membranes, beta, threshold, slope, parameter, reset, path):
-    first = channels_first(membranes)
+def _(grad, grad_last, current, state, beta, threshold, slope, parameter, reset, path):
+    first = channels_first(current)
     return _like(grad, first), _state_like(grad_last, first)
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    _, _, *ctx.constants, ctx.keep, ctx.path = inputs
-    ctx.mark_non_differentiable(output[2])
-    ctx.save_for_backward(output[2])
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    # Membranes are cheaper to compute again, a few at a time in the nearest cache, than to write and read.
+    current, state, *ctx.constants = inputs
+    ctx.save_for_backward(current, state)
 
 
-def _backward(ctx: Any, grad: Tensor, grad_last: Tensor, unused: Any) -> tuple[Any, ...]:
-    if not ctx.keep:
-        raise RuntimeError("ranvier::lif was called with keep=False, so it has nothing to take a gradient from")
-    out, start = lif_grad(grad, grad_last, ctx.saved_tensors[0], *ctx.constants, ctx.path)
-    return out, start, *[None] * 7
+def _backward(ctx: Any, grad: Tensor, grad_last: Tensor) -> tuple[Any, ...]:
+    out, start = lif_grad(grad, grad_last, *ctx.saved_tensors, *ctx.constants)
+    return out, start, *[None] * 6
 
 
 lif.register_autograd(_backward, setup_context=_setup)

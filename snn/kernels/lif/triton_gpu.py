@@ -18,16 +18,22 @@ BLOCK = 128
 """Neurons of a program."""
 
 
-def forward(
-    current: Tensor, state: Tensor, beta: float, threshold: float, reset: str, keep: bool
+def forward(current: Tensor, state: Tensor, beta: float, threshold: float, reset: str) -> tuple[Tensor, Tensor]:
+    """Spikes and last membrane of `ranvier::lif`."""
+    first = channels_first(current)
+    x, start = planes(current.detach(), first), plane(state.detach(), first)
+    spikes, last, _ = _steps(x, start, beta, threshold, reset, keep=False)
+    return sequence(spikes, current.shape, first), state_of(last, state.shape, first)
+
+
+def _steps(
+    x: Tensor, start: Tensor, beta: float, threshold: float, reset: str, *, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Spikes, last membrane and membranes of `ranvier::lif`."""
+    """Spikes (P, T, Q), last membrane (P, Q), and with `keep` the membranes before reset."""
     import triton
 
     from snn.kernels.lif.triton_kernels import forward_kernel
 
-    first = channels_first(current)
-    x, start = planes(current.detach(), first), plane(state.detach(), first)
     spikes, last = torch.empty_like(x), torch.empty_like(start)
     membranes = torch.empty_like(x) if keep else x
     if x.numel():
@@ -36,21 +42,22 @@ def forward(
                 x, start, spikes, membranes, last, x.shape[1], x.shape[2],
                 BETA=beta, THRESHOLD=threshold, RESET=RESETS[reset], KEEP=keep, BLOCK=BLOCK,
             )  # fmt: skip
-    kept = sequence(membranes, current.shape, first) if keep else current.new_empty(0)
-    return sequence(spikes, current.shape, first), state_of(last, state.shape, first), kept
+    return spikes, last, membranes
 
 
 def backward(
-    grad: Tensor, grad_last: Tensor, membranes: Tensor, beta: float, threshold: float, slope: str, parameter: float,
-    reset: str,
+    grad: Tensor, grad_last: Tensor, current: Tensor, state: Tensor, beta: float, threshold: float, slope: str,
+    parameter: float, reset: str,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Gradients of the current and of the first membrane of `ranvier::lif_grad`."""
     import triton
 
     from snn.kernels.lif.triton_kernels import backward_kernel
 
-    first = channels_first(membranes)
-    g, g_last, v = planes(grad, first), plane(grad_last, first), planes(membranes, first)
+    first = channels_first(current)
+    x, begin_at = planes(current.detach(), first), plane(state.detach(), first)
+    _, _, v = _steps(x, begin_at, beta, threshold, reset, keep=True)
+    g, g_last = planes(grad, first), plane(grad_last, first)
     out, start = torch.empty_like(g), torch.empty_like(g_last)
     if g.numel():
         with on_device_of(g):

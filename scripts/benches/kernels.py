@@ -1,0 +1,231 @@
+"""``ranvier bench kernels``: the delayed layer and the neuron beside what does the same work elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import snn
+from scripts.benches import peers
+from scripts.benches.timing import Row, add_common_arguments, finish, prepare, rows_of, side_by_side, watched
+from snn.functional import fixed_delay_linear, lif
+
+HELP = """\
+Times the delayed layer beside the convolution with the same delays and `nn.Linear` without any, and the neuron beside
+snnTorch, SpikingJelly, norse and sinabs where they are installed. Results are compared before anything is timed. Ratios
+are medians over medians of the same run; the fastest calls are printed too, which a busy machine disturbs least.
+"""
+
+STEPS, BATCH, NEURONS, DELAY = 100, 16, 512, 32
+ACTIVITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+DELAYS = (8, 16, 32, 62)
+LIF_SHAPE = (256, 32, 512)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``ranvier bench kernels``."""
+    add_common_arguments(parser, rounds=15)
+    parser.add_argument("--only", choices=sorted(SECTIONS), nargs="+", default=sorted(SECTIONS), help="(default: all)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify, time, print; 0 when every promise held."""
+    prepare(args)
+    rows: list[Row] = []
+    notes: list[str] = []
+    for name in args.only:
+        with watched(notes):
+            rows += SECTIONS[name](args, notes)
+    if args.out is not None:
+        draw(rows, args.out.with_suffix(".png"))
+    return finish(args, "bench kernels", rows, notes)
+
+
+def spikes(activity: float, device: str) -> Tensor:
+    """Binary input (T, B, N) as the neurons' kernels leave it in memory."""
+    return (torch.rand(NEURONS, STEPS, BATCH, device=device) < activity).float().permute(1, 2, 0)
+
+
+def layer(delay: int, device: str) -> tuple[Tensor, Tensor]:
+    """Weights and delays (N, N)."""
+    weight = torch.randn(NEURONS, NEURONS, device=device) / NEURONS**0.5
+    return weight, torch.randint(1, delay + 1, (NEURONS, NEURONS), dtype=torch.uint8).to(device)
+
+
+class Convolution:
+    """The same layer as a convolution `delay + 1` long, its kernel made once: the way others do it (DCLS)."""
+
+    def __init__(self, weight: Tensor, delay: Tensor, longest: int) -> None:
+        self.longest = longest
+        tap = (longest - delay.long()).unsqueeze(-1)
+        kernel = weight.new_zeros(*weight.shape, longest + 1).scatter_(2, tap, weight.unsqueeze(-1))
+        self.kernel = nn.Parameter(kernel)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """`x` (T, B, N) to (T, B, N)."""
+        return F.conv1d(F.pad(x.permute(1, 2, 0), (self.longest, 0)), self.kernel).permute(2, 0, 1)
+
+
+def forward(args: argparse.Namespace, notes: list[str]) -> list[Row]:
+    """Forward passes over activity."""
+    rows = []
+    weight, delay = layer(DELAY, args.device)
+    convolution, linear = Convolution(weight, delay, DELAY), nn.Linear(NEURONS, NEURONS, bias=False).to(args.device)
+    for activity in ACTIVITIES:
+        x = spikes(activity, args.device)
+        calls: dict[str, Callable[[], Tensor]] = {
+            "ours": lambda x=x: fixed_delay_linear(x, weight, delay, max_delay=DELAY)[0],
+            **{
+                f"ours, {name}": lambda x=x, name=name: fixed_delay_linear(
+                    x, weight, delay, max_delay=DELAY, backend=name
+                )[0]
+                for name in _ways(args.device)
+            },
+            "convolution": lambda x=x: convolution(x),
+            "nn.Linear, no delays": lambda x=x: linear(x),
+        }
+        promised = {0.1: {"convolution": 8.0}, 0.02: {"convolution": 25.0, "nn.Linear, no delays": 1 / 1.15}}
+        with torch.no_grad():
+            want = calls["convolution"]()
+            for name in list(calls)[:-2]:
+                torch.testing.assert_close(calls[name](), want, rtol=0, atol=1e-4)
+            results = side_by_side(calls, args.rounds, device=args.device)
+        case = f"delayed layer, forward, T={STEPS} B={BATCH} N={NEURONS} D={DELAY}, {activity:.0%} spikes"
+        rows += rows_of(case, results, "ours", promised.get(activity, {}))
+    return rows
+
+
+def _ways(device: str) -> tuple[str, ...]:
+    return ("numba_shifted", "numba_events") if device == "cpu" else ()
+
+
+def training(args: argparse.Namespace, notes: list[str]) -> list[Row]:
+    """Forward and backward at two activities."""
+    rows = []
+    weight, delay = layer(DELAY, args.device)
+    convolution, linear = Convolution(weight, delay, DELAY), nn.Linear(NEURONS, NEURONS, bias=False).to(args.device)
+    weight.requires_grad_()
+    upstream = torch.randn(NEURONS, STEPS, BATCH, device=args.device).permute(1, 2, 0)
+    for activity in (0.02, 0.1):
+        x = spikes(activity, args.device).requires_grad_()
+
+        def both(y: Tensor, *leaves: Tensor) -> tuple[Tensor, ...]:
+            return torch.autograd.grad(y, leaves, upstream)
+
+        calls = {
+            "ours": lambda x=x: both(fixed_delay_linear(x, weight, delay, max_delay=DELAY)[0], x, weight),
+            "convolution": lambda x=x: both(convolution(x), x, convolution.kernel),
+            "nn.Linear, no delays": lambda x=x: both(linear(x), x, linear.weight),
+        }
+        mine, theirs = calls["ours"](), calls["convolution"]()
+        torch.testing.assert_close(mine[0], theirs[0], rtol=0, atol=1e-3)
+        taken = theirs[1].gather(2, (DELAY - delay.long()).unsqueeze(-1))[..., 0]
+        torch.testing.assert_close(mine[1], taken, rtol=0, atol=1e-2)
+        results = side_by_side(calls, args.rounds, device=args.device)
+        case = f"delayed layer, forward and backward, T={STEPS} B={BATCH} N={NEURONS} D={DELAY}, {activity:.0%} spikes"
+        rows += rows_of(case, results, "ours", {"convolution": 8.0} if activity == 0.1 else {})
+    return rows
+
+
+def delays(args: argparse.Namespace, notes: list[str]) -> list[Row]:
+    """Time and memory over the longest delay; a row's ratio is its cost over the one of the shortest."""
+    x = spikes(0.1, args.device)
+    calls = {}
+    for longest in DELAYS:
+        weight, delay = layer(longest, args.device)
+        calls[f"D={longest}"] = lambda w=weight, d=delay, n=longest: fixed_delay_linear(x, w, d, max_delay=n)[0]
+        with torch.no_grad():
+            want = Convolution(weight, delay, longest)(x)
+            torch.testing.assert_close(calls[f"D={longest}"](), want, rtol=0, atol=1e-4)
+    with torch.no_grad():
+        results = side_by_side(calls, args.rounds, device=args.device)
+    case = f"delayed layer, forward, over the longest delay, T={STEPS} B={BATCH} N={NEURONS}, 10% spikes (x: over D=8)"
+    rows = rows_of(case, results, "D=8")
+    first, last = results["D=8"], results[f"D={DELAYS[-1]}"]
+    held = last.median / first.median <= 1.25
+    notes.append(
+        f"D={DELAYS[-1]} over D=8: time {last.median / first.median:.2f} (promised 1.25: {'yes' if held else 'NO'})"
+    )
+    if first.peak_mib and last.peak_mib:
+        share = last.peak_mib / first.peak_mib
+        notes.append(
+            f"D={DELAYS[-1]} over D=8: peak memory {share:.2f} (promised 1.1: {'yes' if share <= 1.1 else 'NO'})"
+        )
+    return rows
+
+
+def neuron(args: argparse.Namespace, notes: list[str]) -> list[Row]:
+    """Forward and backward of the neuron beside the peers."""
+    current = (1.2 * torch.randn(LIF_SHAPE, device=args.device)).requires_grad_()
+    found, missing = peers.installed()
+    notes += missing
+
+    def ours(x: Tensor) -> Tensor:
+        return lif(x, beta=peers.BETA, threshold=peers.THRESHOLD)[0]
+
+    def reference(x: Tensor) -> Tensor:
+        return lif(x, beta=peers.BETA, threshold=peers.THRESHOLD, backend="reference")[0]
+
+    contestants: dict[str, Callable[[Tensor], Tensor]] = {"ours": ours, "plain torch loop": reference}
+    with torch.no_grad():
+        want = reference(current)
+        assert torch.equal(ours(current), want)
+    for name, run_peer in found.items():
+        try:
+            different = float((run_peer(current).detach() != want).float().mean())
+        except Exception as error:  # another library's fault must not end the bench
+            notes.append(f"{name} is left out: {type(error).__name__}: {error}")
+            continue
+        # Another order of operations may round a membrane to the other side of the threshold.
+        if different > 1e-4:
+            notes.append(f"{name} is left out: {different:.2%} of its spikes are not those of the same neuron")
+            continue
+        contestants[name] = run_peer
+    upstream = torch.randn(LIF_SHAPE, device=args.device)
+    calls: dict[str, Callable[[], Any]] = {
+        name: lambda call=call: torch.autograd.grad(call(current), current, upstream)
+        for name, call in contestants.items()
+    }
+    results = side_by_side(calls, args.rounds, device=args.device)
+    steps, batch, width = LIF_SHAPE
+    promised = {"snnTorch loop": 15.0, "SpikingJelly multi-step": 3.0}
+    case = f"LIF, forward and backward, T={steps} B={batch} N={width}"
+    return rows_of(case, results, "ours", promised)
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace, list[str]], list[Row]]] = {
+    "forward": forward,
+    "training": training,
+    "delays": delays,
+    "lif": neuron,
+}
+
+
+def draw(rows: list[Row], file: Path) -> None:
+    """Cost against activity and against the longest delay."""
+    from scripts.plots.style import COLOURS, new_figure, save, tidy
+
+    figure = new_figure(9, 3.6, "Cost of the delayed layer, forward", f"median, {snn.__name__} on this machine")
+    left, right = figure.subplots(1, 2)
+    by_name: dict[str, list[tuple[float, float]]] = {}
+    for row in (r for r in rows if "D=32," in r.case and "forward," in r.case):
+        activity = float(row.case.rsplit(", ", 1)[1].split("%")[0])
+        by_name.setdefault(row.contestant.name, []).append((activity, 1e3 * row.contestant.median))
+    for colour, (name, points) in zip(COLOURS, by_name.items(), strict=False):
+        left.plot(*zip(*sorted(points), strict=True), "o-", color=colour, markersize=3, label=name)
+    left.set_xscale("log")
+    left.set_yscale("log")
+    tidy(left, x="non-zero inputs (%)", y="milliseconds", title="against activity")
+    left.legend(frameon=False, fontsize=7)
+    points = [(int(r.contestant.name[2:]), 1e3 * r.contestant.median) for r in rows if "longest delay" in r.case]
+    if points:
+        right.plot(*zip(*sorted(points), strict=True), "o-", color=COLOURS[0], markersize=3)
+    right.set_ylim(bottom=0)
+    tidy(right, x="longest delay (bins)", y="milliseconds", title="against the longest delay")
+    save(figure, file)
