@@ -17,6 +17,8 @@ class Bench(NamedTuple):
 BENCHES: dict[str, Bench] = {
     "data": Bench("scripts.benches.data", "reading trials, ours beside bare h5py; memory by number of sessions"),
     "kernels": Bench("scripts.benches.kernels", "the delayed layer and the neuron beside what does the same elsewhere"),
+    "train": Bench("scripts.benches.train", "a training step beside a GRU of equal size"),
+    "stream": Bench("scripts.benches.stream", "one bin at a time beside a GRU step of equal size"),
 }
 """Every bench. A new one is a file in `scripts/benches` and a line here."""
 

@@ -1,4 +1,4 @@
-"""Other libraries' leaky integrate-and-fire neurons, with the dynamics of ours: reset to zero, beta 0.5, threshold 1."""
+"""Leaky integrate-and-fire neurons of other libraries with the dynamics of ours: reset to zero, beta 0.5, threshold 1."""
 
 from __future__ import annotations
 

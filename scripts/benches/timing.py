@@ -1,4 +1,4 @@
-"""What the speed tables share: side-by-side rounds, peak memory, and whether the machine was busy with something else."""
+"""What the speed tables share: side-by-side rounds, peak memory, and whether the machine was busy meanwhile."""
 
 from __future__ import annotations
 
@@ -223,18 +223,17 @@ def print_tables(title: str, rows: Sequence[Row], notes: Sequence[str]) -> None:
 def write_results(file: Path, rows: Sequence[Row], notes: Sequence[str]) -> None:
     """All figures as JSON."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": machine(), "verified": True, "rows": [asdict(row) for row in rows], "notes": list(notes)}
-    file.write_text(json.dumps(content, indent=2) + "\n")
+    file.write_text(json.dumps(_content(rows, notes), indent=2) + "\n")
+
+
+def _content(rows: Sequence[Row], notes: Sequence[str]) -> dict[str, Any]:
+    return {"machine": machine(), "verified": True, "rows": [asdict(row) for row in rows], "notes": list(notes)}
 
 
 def finish(args: Any, title: str, rows: Sequence[Row], notes: Sequence[str]) -> int:
     """Print (or dump) and write the results; 0 when every promise held, else 1."""
     if args.json:
-        print(
-            json.dumps(
-                {"machine": machine(), "verified": True, "rows": [asdict(row) for row in rows], "notes": list(notes)}
-            )
-        )
+        print(json.dumps(_content(rows, notes), indent=2))
     else:
         print_tables(title, rows, notes)
     if args.out is not None:

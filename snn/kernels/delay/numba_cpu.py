@@ -18,11 +18,11 @@ from torch import Tensor
 
 from snn.dispatch import Backend
 from snn.kernels.delay import operator
-from snn.kernels.delay.plan import plan_of
+from snn.kernels.delay.plan import in_groups, plan_of
 from snn.kernels.native.compile import numba_is_missing
 from snn.kernels.native.threads import in_parts
 
-ROWS = 32
+ROWS = 16
 """Rows of the source that stay in the nearest cache during a dense forward pass."""
 
 CHUNK = 32
@@ -50,11 +50,10 @@ class _Sheet(NamedTuple):
     before: int
 
 
-def _sheet(rows: Tensor, past: Tensor | None, block: int, multiple: int = 1) -> _Sheet:
+def _sheet(rows: Tensor, past: Tensor | None, block: int, line: int, multiple: int = 1) -> _Sheet:
     """Lay out `rows` (N, M) after `past` (N, P), with zero rows up to a multiple of `multiple`."""
     number, length = rows.shape
     before = 0 if past is None else past.shape[1]
-    line = block // 8
     # An odd number of vectors: rows a power of two apart would fall on the same lines of the cache.
     lines = -(-(before + length + block) // line)
     stride = (lines + 1 - lines % 2) * line
@@ -122,7 +121,7 @@ def forward(
     weight, start = weight.detach().contiguous(), start.detach().contiguous()
     chosen = _chosen_events(rows, past, path)
     if chosen is None:
-        y = _accumulate(rows, past, weight, plan.packed, start, -batch, max_delay * batch, 0, rows.shape[1])
+        y = _accumulate(rows, past, weight, plan.in_groups(ROWS), start, -batch, 0, rows.shape[1])
     else:
         y = _scatter(chosen, weight, plan.packed, start, batch, max_delay, 0 if past is None else past.shape[1], rows)
     return y.view(-1, steps, batch).permute(1, 2, 0)
@@ -149,9 +148,9 @@ def backward(
         # The gradient of the history is that of x in the bins before the first.
         lead = max_delay * batch if for_history else 0
         start = weight.new_zeros(inputs)
-        transposed = weight.detach().t().contiguous()
         length = lead + steps * batch if for_x else lead
-        whole = _accumulate(g, None, transposed, plan.transposed, start, batch, 0, -lead, length)
+        back = weight.detach().t()
+        whole = _accumulate(g, None, back, plan.transposed_in_groups(ROWS), start, batch, -lead, length)
         whole = whole.view(inputs, -1, batch).permute(1, 2, 0)
         if for_history:
             grad_history = whole[:max_delay]
@@ -164,22 +163,22 @@ def backward(
 
 
 def _accumulate(
-    rows: Tensor, past: Tensor | None, weight: Tensor, delay: Tensor, bias: Tensor, step: int, reach: int, begin: int,
-    length: int,
-) -> Tensor:  # fmt: skip
-    """(O, length) of `accumulate_rows`, over as many threads as torch has."""
+    rows: Tensor, past: Tensor | None, weight: Tensor, delay: Tensor, bias: Tensor, step: int, begin: int, length: int
+) -> Tensor:
+    """(O, length) of `accumulate_rows` for `weight` (O, I) and `delay` in groups, over as many threads as torch has."""
     from snn.kernels.delay.shifted import accumulate_rows
-    from snn.kernels.native.vectors import lanes
+    from snn.kernels.native.vectors import VECTORS, lanes
 
     width = lanes(rows.element_size())
-    block = 8 * width
-    sheet = _sheet(rows, past, block)
+    block = VECTORS * width
+    sheet = _sheet(rows, past, block, width, ROWS)
     y = torch.empty(weight.shape[0], length, dtype=rows.dtype)
-    arrays = (y.numpy(), sheet.data, sheet.origin, sheet.stride, weight.numpy(), delay.numpy(), bias.numpy())
+    packed = in_groups(weight, ROWS)
+    arrays = (y.numpy(), sheet.data, sheet.origin, sheet.stride, packed.numpy(), delay.numpy(), bias.numpy())
     low, high = -sheet.before - block, rows.shape[1]
 
     def work(first: int, last: int) -> None:
-        accumulate_rows(*arrays, step, low, high, begin, ROWS, width, first, last)
+        accumulate_rows(*arrays, step, low, high, begin, width, first, last)
 
     in_parts(work, -(-length // block))
     return y
@@ -193,7 +192,7 @@ def _correlate(g: Tensor, rows: Tensor, past: Tensor | None, plan: Any, batch: i
     width = lanes(rows.element_size())
     inputs, length = rows.shape
     delay = plan.rows_of(width)
-    left, right = _sheet(g, None, 8 * width), _sheet(rows, past, 8 * width, width)
+    left, right = _sheet(g, None, width, width), _sheet(rows, past, width, width, width)
     out = torch.empty(delay.shape, dtype=rows.dtype)
     arrays = (out.numpy(), left.data, left.origin, left.stride, right.data, right.origin, right.stride, right.before)
 

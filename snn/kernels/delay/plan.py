@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
+
+
+def in_groups(matrix: Tensor, together: int) -> Tensor:
+    """(O, I) as (groups, O, together): so many neighbouring inputs of all outputs, then the next; zeros at the end."""
+    outputs, inputs = matrix.shape
+    padded = torch.nn.functional.pad(matrix, (0, -inputs % together))
+    return padded.reshape(outputs, -1, together).transpose(0, 1).contiguous()
 
 
 class DelayPlan:
@@ -34,16 +42,27 @@ class DelayPlan:
         return self.packed.t().contiguous()
 
     @cached_property
-    def padded(self) -> dict[int, Tensor]:
-        """Multiple -> the packed delays with so many zeros behind each row that its length is a multiple."""
+    def _kept(self) -> dict[tuple[str, int], Tensor]:
         return {}
 
     def rows_of(self, multiple: int) -> Tensor:
-        """The packed delays (O, I padded to a multiple)."""
-        if multiple not in self.padded:
-            missing = -self.packed.shape[1] % multiple
-            self.padded[multiple] = torch.nn.functional.pad(self.packed, (0, missing)) if missing else self.packed
-        return self.padded[multiple]
+        """The packed delays (O, I padded with zeros to a multiple)."""
+        return self._keep(
+            "rows", multiple, lambda: torch.nn.functional.pad(self.packed, (0, -self.packed.shape[1] % multiple))
+        )
+
+    def in_groups(self, together: int) -> Tensor:
+        """The packed delays as `in_groups` lays them out."""
+        return self._keep("groups", together, lambda: in_groups(self.packed, together))
+
+    def transposed_in_groups(self, together: int) -> Tensor:
+        """The transposed ones as `in_groups` lays them out."""
+        return self._keep("back", together, lambda: in_groups(self.transposed, together))
+
+    def _keep(self, what: str, number: int, make: Callable[[], Tensor]) -> Tensor:
+        if (what, number) not in self._kept:
+            self._kept[what, number] = make()
+        return self._kept[what, number]
 
 
 _plans: WeakTensorKeyDictionary = WeakTensorKeyDictionary()

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from snn.kernels.native.compile import compiled
-from snn.kernels.native.vectors import accumulate_1, accumulate_2, accumulate_4, accumulate_8, correlate
+from snn.kernels.native.vectors import accumulate_1, accumulate_2, accumulate_4, accumulate_8, accumulate_16, correlate
 
 
 @compiled
-def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin, block, width, first, last):
+def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin, width, first, last):
     """`y[j, m] = bias[j] + sum_i w[j, i] * x[i, begin + m + step * delay[j, i]]` for the blocks first..last of m.
 
     Parameters
@@ -21,7 +21,8 @@ def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin
     y : (O, M), written.
     x : (memory,)
         Row i begins at `origin + i * stride`; a block that is read may reach one block over either end.
-    w, delay : (O, I)
+    w, delay : (I / R, O, R)
+        Packed for the walk through memory: R neighbouring inputs of all outputs, then the next R. Zeros fill the last.
     bias : (O,)
     step : int
         Numbers for each bin of delay: the batch, negative to read the past.
@@ -29,55 +30,40 @@ def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin
         First numbers of blocks of zeros, before and after a row: where a block that lies further out is read instead.
     begin : int
         Place of the first m in the row.
-    block : int
-        Rows of x that stay in the nearest cache while all of y passes.
     width : int
-        Numbers in one vector; a block of m is eight of them.
+        Numbers in one vector; a block of m is sixteen of them.
     first, last : int
     """
-    outputs, inputs = w.shape
+    groups, outputs, together = w.shape
     length = y.shape[1]
-    tile = 8 * width
-    y_flat, w_flat, delay_flat = y.ravel(), w.ravel(), delay.ravel()
-    scratch = np.empty(tile, y.dtype)
+    tile = 16 * width
+    w_flat, delay_flat = w.ravel(), delay.ravel()
+    # The sums of one block of m lie close together: in y they would be a row apart, each in a page of its own.
+    sums = np.empty(outputs * tile, y.dtype)
     for t in range(first, last):
         m = t * tile
         size = min(tile, length - m)
         at = begin + m
         for j in range(outputs):
-            for k in range(size):
-                y_flat[j * length + m + k] = bias[j]
-        for i in range(0, inputs, block):
-            count = min(block, inputs - i)
-            x_at = origin + i * stride
+            for k in range(tile):
+                sums[j * tile + k] = bias[j]
+        for group in range(groups):
+            x_at = origin + group * together * stride
             for j in range(outputs):
-                y_at, w_at = j * length + m, j * inputs + i
-                if size == tile:
-                    accumulate_8(
-                        y_flat, y_at, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
-                    )
-                    continue
-                # The last block of m: through a scratch block, as wide as it must be.
-                for k in range(size):
-                    scratch[k] = y_flat[y_at + k]
-                if size <= width:
-                    accumulate_1(
-                        scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
-                    )
-                elif size <= 2 * width:
-                    accumulate_2(
-                        scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
-                    )
-                elif size <= 4 * width:
-                    accumulate_4(
-                        scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
-                    )
+                s, w_at = j * tile, (group * outputs + j) * together
+                # As wide as the last block must be.
+                if size > 8 * width:
+                    accumulate_16(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
+                elif size > 4 * width:
+                    accumulate_8(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
+                elif size > 2 * width:
+                    accumulate_4(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
+                elif size > width:
+                    accumulate_2(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
                 else:
-                    accumulate_8(
-                        scratch, 0, x, x_at, stride, w_flat, w_at, delay_flat, w_at, at, step, low, high, count
-                    )
-                for k in range(size):
-                    y_flat[y_at + k] = scratch[k]
+                    accumulate_1(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
+        for j in range(outputs):
+            y[j, m : m + size] = sums[j * tile : j * tile + size]
 
 
 @compiled

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 FEATURES = llvm.get_host_cpu_features()
 VECTOR_BYTES = 64 if FEATURES.get("avx512f") else 32
-VECTORS = 8
+VECTORS = 16
 """Vectors of sums that the largest block keeps in registers."""
 
 _INT = ir.IntType(64)
@@ -83,20 +83,18 @@ def _clamp(builder: Any, value: Any, low: Any, high: Any) -> Any:
 
 def _make_accumulate(vectors: int) -> Any:
     @intrinsic
-    def accumulate(typing, y, y_at, x, x_at, x_stride, w, w_at, delay, delay_at, m, step, low, high, count):
+    def accumulate(typing, y, y_at, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count):
         """`y[y_at + k] += sum_i w[w_at + i] * x[x_at + i * x_stride + from_i + k]`, i < count.
 
-        Where `from_i` is `m + step * delay[delay_at + i]`, held between `low` and `high`.
+        Where `from_i` is `m + step * delay[w_at + i]`, held between `low` and `high`.
         """
-        signature = types.void(y, y_at, x, x_at, x_stride, w, w_at, delay, delay_at, m, step, low, high, count)
+        signature = types.void(y, y_at, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             arrays = {k: _Array(context, builder, sig.args[k], args[k]) for k in (0, 2, 5, 7)}
             target, source, weight, shift = arrays[0], arrays[2], arrays[5], arrays[7]
-            wide = [
-                context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9, 10, 11, 12, 13)
-            ]
-            y_from, x_from, stride, w_from, shift_from, start, each, lowest, highest, number = wide
+            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9, 10, 11, 12)]
+            y_from, x_from, stride, w_from, start, each, lowest, highest, number = wide
             width = lanes(target.itemsize)
             kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
             steps = [ir.Constant(_INT, k * width) for k in range(vectors)]
@@ -107,7 +105,7 @@ def _make_accumulate(vectors: int) -> Any:
                 sums.append(place)
             with cgutils.for_range(builder, number, intp=_INT) as loop:
                 factor = _spread(builder, weight.scalar(builder.add(w_from, loop.index)), kind)
-                delayed = builder.mul(_delay(shift, sig.args[7], builder.add(shift_from, loop.index)), each)
+                delayed = builder.mul(_delay(shift, sig.args[7], builder.add(w_from, loop.index)), each)
                 moved = _clamp(builder, builder.add(start, delayed), lowest, highest)
                 row = builder.add(builder.add(x_from, builder.mul(loop.index, stride)), moved)
                 for step_at, place in zip(steps, sums, strict=True):
@@ -122,7 +120,9 @@ def _make_accumulate(vectors: int) -> Any:
     return accumulate
 
 
-accumulate_1, accumulate_2, accumulate_4, accumulate_8 = (_make_accumulate(k) for k in (1, 2, 4, VECTORS))
+accumulate_1, accumulate_2, accumulate_4, accumulate_8, accumulate_16 = (
+    _make_accumulate(k) for k in (1, 2, 4, 8, VECTORS)
+)
 
 
 @intrinsic
