@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from scripts.progress import progress_bar
 
 if TYPE_CHECKING:
     from neuro.lexicon import Lexicon
-    from neuro.simulate import Participant
+    from neuro.simulate import Participant, Setting
     from neuro.trial import RawTrial
 
 HELP = """\
@@ -60,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how well the electrodes hear: default, or easy with short sentences (default: %(default)s)",
     )
     add(
+        "--tuning-gain",
+        type=float,
+        metavar="GAIN",
+        help="the difficulty, instead of the setting's: spread of the speech-driven log firing rate; less is harder",
+    )
+    add(
         "--pace",
         choices=sorted(PACES),
         help="speaking rate (default: the setting's, or that of the form's participant)",
@@ -78,9 +86,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and write."""
+    from neuro import DataError
     from neuro.formats import FORMATS
     from neuro.lexicon import Lexicon
-    from neuro.simulate import Participant
+    from neuro.simulate import SETTINGS, Participant
 
     start = time.perf_counter()
     lexicon = Lexicon(args.lexicon)
@@ -92,12 +101,17 @@ def run(args: argparse.Namespace) -> int:
         if sentences is None:
             return 2
         left_out = len(lines) - len(sentences)
+    setting: str | Setting = args.setting
+    if args.tuning_gain is not None:
+        if not 0 <= args.tuning_gain < math.inf:
+            raise DataError("needs to be a number of 0 or more", field="--tuning-gain", found=args.tuning_gain)
+        setting = replace(SETTINGS[args.setting], tuning_gain=args.tuning_gain)
     participant = Participant(
         args.format,
         sessions=args.sessions,
         trials=args.trials,
         seed=args.seed,
-        setting=args.setting,
+        setting=setting,
         pace=args.pace,
         sentences=sentences,
         lexicon=lexicon,
@@ -206,6 +220,7 @@ def _pronounceable(sentences: list[str], lexicon: Lexicon, unknown: str) -> list
 def _arguments(args: argparse.Namespace) -> str:
     parts = [f"--format {args.format}", f"--sessions {args.sessions}", f"--trials {args.trials}", f"--seed {args.seed}"]
     parts.append(f"--setting {args.setting}")
+    parts += [] if args.tuning_gain is None else [f"--tuning-gain {args.tuning_gain}"]
     parts += [f"--pace {args.pace}"] if args.pace else []
     parts += [f"--text {args.text.name}"] if args.text else []
     parts += [f"--lexicon {args.lexicon.name}"] if args.lexicon else []
@@ -224,7 +239,8 @@ def _report(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"SIMULATED participant, {args.format} form, setting {args.setting}, seed {args.seed}")
+    name = participant.setting_name
+    table = Table(title=f"SIMULATED participant, {args.format} form, setting {name}, seed {args.seed}")
     splits = [split for split in ("train", "val", "test") if any(tally.trials[s][split] for s in tally.trials)]
     table.add_column("session")
     for column in (*splits, "bins a trial", "phonemes a trial"):
