@@ -1,8 +1,8 @@
 """Every number of the simulated participant, in named sets.
 
-A `Form` is what a file format dictates, a `Pace` how fast the participant speaks, a `Setting` how well the electrodes hear
-it. The values were fixed against the statistics of recorded data, each within the band that ``tests/neuro/simulate``
-states.
+A `Form` is what a file format dictates, a `Pace` how fast the participant speaks, a `Setting` how well the electrodes
+hear it. The values were fixed against the statistics of recorded data, each within the band that
+``tests/neuro/simulate`` states.
 
 The difficulty, `Setting.tuning_gain`, was set once by how well non-spiking networks of 2M core parameters read the
 result, before any spiking one did, and is frozen. ``docs/results/difficulty.md`` has the figures and the commands.

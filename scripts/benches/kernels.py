@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -58,6 +58,10 @@ def layer(delay: int, device: str) -> tuple[Tensor, Tensor]:
     return weight, torch.randint(1, delay + 1, (NEURONS, NEURONS), dtype=torch.uint8).to(device)
 
 
+def _delayed(x: Tensor, weight: Tensor, delay: Tensor, longest: int, backend: str | None = None) -> Tensor:
+    return fixed_delay_linear(x, weight, delay, max_delay=longest, backend=backend)[0]
+
+
 class Convolution:
     """The same layer as a convolution `delay + 1` long, its kernel made once: the way others do it (DCLS)."""
 
@@ -79,16 +83,12 @@ def forward(args: argparse.Namespace, notes: list[str]) -> list[Row]:
     convolution, linear = Convolution(weight, delay, DELAY), nn.Linear(NEURONS, NEURONS, bias=False).to(args.device)
     for activity in ACTIVITIES:
         x = spikes(activity, args.device)
+        delayed = partial(_delayed, x, weight, delay, DELAY)
         calls: dict[str, Callable[[], Tensor]] = {
-            "ours": lambda x=x: fixed_delay_linear(x, weight, delay, max_delay=DELAY)[0],
-            **{
-                f"ours, {name}": lambda x=x, name=name: fixed_delay_linear(
-                    x, weight, delay, max_delay=DELAY, backend=name
-                )[0]
-                for name in _ways(args.device)
-            },
-            "convolution": lambda x=x: convolution(x),
-            "nn.Linear, no delays": lambda x=x: linear(x),
+            "ours": delayed,
+            **{f"ours, {name}": partial(delayed, backend=name) for name in _ways(args.device)},
+            "convolution": partial(convolution, x),
+            "nn.Linear, no delays": partial(linear, x),
         }
         promised = {0.1: {"convolution": 8.0}, 0.02: {"convolution": 25.0, "nn.Linear, no delays": 1 / 1.15}}
         with torch.no_grad():
@@ -115,14 +115,15 @@ def training(args: argparse.Namespace, notes: list[str]) -> list[Row]:
     for activity in (0.02, 0.1):
         x = spikes(activity, args.device).requires_grad_()
 
-        def both(y: Tensor, *leaves: Tensor) -> tuple[Tensor, ...]:
-            return torch.autograd.grad(y, leaves, upstream)
+        def both(forward: Callable[[], Tensor], *leaves: Tensor) -> tuple[Tensor, ...]:
+            return torch.autograd.grad(forward(), leaves, upstream)
 
-        calls = {
-            "ours": lambda x=x: both(fixed_delay_linear(x, weight, delay, max_delay=DELAY)[0], x, weight),
-            "convolution": lambda x=x: both(convolution(x), x, convolution.kernel),
-            "nn.Linear, no delays": lambda x=x: both(linear(x), x, linear.weight),
+        contestants: dict[str, tuple[Callable[[], Tensor], Tensor]] = {
+            "ours": (partial(_delayed, x, weight, delay, DELAY), weight),
+            "convolution": (partial(convolution, x), convolution.kernel),
+            "nn.Linear, no delays": (partial(linear, x), linear.weight),
         }
+        calls = {name: partial(both, forward, x, leaf) for name, (forward, leaf) in contestants.items()}
         mine, theirs = calls["ours"](), calls["convolution"]()
         torch.testing.assert_close(mine[0], theirs[0], rtol=0, atol=1e-3)
         taken = theirs[1].gather(2, (DELAY - delay.long()).unsqueeze(-1))[..., 0]
@@ -136,10 +137,10 @@ def training(args: argparse.Namespace, notes: list[str]) -> list[Row]:
 def delays(args: argparse.Namespace, notes: list[str]) -> list[Row]:
     """Time and memory over the longest delay; a row's ratio is its cost over the one of the shortest."""
     x = spikes(0.1, args.device)
-    calls = {}
+    calls: dict[str, Callable[[], Tensor]] = {}
     for longest in DELAYS:
         weight, delay = layer(longest, args.device)
-        calls[f"D={longest}"] = lambda w=weight, d=delay, n=longest: fixed_delay_linear(x, w, d, max_delay=n)[0]
+        calls[f"D={longest}"] = partial(_delayed, x, weight, delay, longest)
         with torch.no_grad():
             want = Convolution(weight, delay, longest)(x)
             torch.testing.assert_close(calls[f"D={longest}"](), want, rtol=0, atol=1e-4)
@@ -188,10 +189,11 @@ def neuron(args: argparse.Namespace, notes: list[str]) -> list[Row]:
             continue
         contestants[name] = run_peer
     upstream = torch.randn(LIF_SHAPE, device=args.device)
-    calls: dict[str, Callable[[], Any]] = {
-        name: lambda call=call: torch.autograd.grad(call(current), current, upstream)
-        for name, call in contestants.items()
-    }
+
+    def both(call: Callable[[Tensor], Tensor]) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(call(current), current, upstream)
+
+    calls = {name: partial(both, call) for name, call in contestants.items()}
     results = side_by_side(calls, args.rounds, device=args.device)
     steps, batch, width = LIF_SHAPE
     promised = {"snnTorch loop": 15.0, "SpikingJelly multi-step": 3.0}

@@ -1,4 +1,4 @@
-"""Leaky integrate-and-fire neurons of other libraries with the dynamics of ours: reset to zero, beta 0.5, threshold 1."""
+"""Leaky integrate-and-fire neurons of other libraries, with the dynamics of ours: reset to zero, beta 0.5."""
 
 from __future__ import annotations
 

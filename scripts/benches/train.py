@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import nn
 from decoders import PhonemeDecoder, ctc_loss, parse_budget
 from neuro import Batch
 from scripts.benches.activity import set_rate
-from scripts.benches.timing import Row, add_common_arguments, finish, prepare, rows_of, side_by_side, watched
+from scripts.benches.timing import Measured, Row, add_common_arguments, finish, prepare, rows_of, side_by_side, watched
 from snn import FixedDelayLinear, SpikeRecorder
 
 HELP = """\
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             if name != "gru":
                 notes.append(_activity(name, decoder, batch, rate))
             steps[name] = training_step(decoder, batch)
-        results = {}
+        results: dict[str, Measured] = {}
         for threads in thread_counts:
             torch.set_num_threads(threads)
             with watched(notes):
@@ -69,9 +70,7 @@ def _rate_name(rate: float | None) -> str:
     return "the activity it starts with" if rate is None else f"{rate:.0%} spikes"
 
 
-def _named(result: Any, name: str) -> Any:
-    from dataclasses import replace
-
+def _named(result: Measured, name: str) -> Measured:
     return replace(result, name=name)
 
 
