@@ -27,7 +27,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -39,6 +39,18 @@ OPERATORS: dict[str, str] = {
 """Operator -> package that lists its backends in `BACKENDS` and builds an example call with `example()`."""
 
 ENVIRONMENT = "RANVIER_BACKEND"
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def same_when_compiled(function: Function) -> Function:
+    """Let `torch.compile` call `function` once and keep what it returned.
+
+    What `torch.compiler.assume_constant_result` does, without its import of the compiler, which takes a second.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
 
 
 class BackendError(RuntimeError):
@@ -223,17 +235,17 @@ def _refusals(operator: str, arguments: Mapping[str, Any]) -> str:
 # What follows does not depend on the call's tensors: a compiled function keeps what it found when it was compiled.
 
 
-@torch.compiler.assume_constant_result
+@same_when_compiled
 def _available(operator: str) -> tuple[str, ...]:
     return tuple(backend.name for backend in backends(operator) if backend.available() is None)
 
 
-@torch.compiler.assume_constant_result
+@same_when_compiled
 def _unavailable(operator: str, name: str) -> str | None:
     return _by_name[operator][name].available()
 
 
-@torch.compiler.assume_constant_result
+@same_when_compiled
 def _wish(operator: str, argument: str | None) -> tuple[str | None, str]:
     """The forced backend and who forced it: argument, then `use_backend`, then the environment."""
     if argument is not None:
@@ -255,7 +267,7 @@ def _from_environment(text: str) -> dict[str, str]:
     return wanted
 
 
-@torch.compiler.assume_constant_result
+@same_when_compiled
 def _known(operator: str, name: str, origin: str) -> bool:
     """True; raises ValueError for a backend that the operator does not have."""
     names = [backend.name for backend in backends(operator)]

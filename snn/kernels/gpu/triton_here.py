@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
+from snn.dispatch import same_when_compiled
+
 LEAST_CAPABILITY = (7, 0)
 
 
@@ -19,7 +21,7 @@ def triton_is_missing() -> str | None:
     return None
 
 
-@torch.compiler.assume_constant_result
+@same_when_compiled
 def interpreted() -> bool:
     """Whether Triton's interpreter runs the kernels, which it does on tensors of the CPU, slowly.
 
@@ -39,7 +41,7 @@ def unsupported(x: Tensor) -> str | None:
     return _too_old(x.device.index or 0)
 
 
-@torch.compiler.assume_constant_result
+@same_when_compiled
 def _too_old(index: int) -> str | None:
     found = torch.cuda.get_device_capability(index)
     if found >= LEAST_CAPABILITY:
