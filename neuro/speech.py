@@ -59,7 +59,8 @@ def list_recordings(folder: Path | str) -> list[Recording]:
 
     Two layouts are known: a table ``transcripts.csv`` (or .tsv, .txt; commas, semicolons or tabs) with the columns
     FILE, SPEAKER, TEXT beside the sound files, its rows in recording order; and names ``digit_speaker_index.wav``, as
-    in the Free Spoken Digit Dataset, where recordings 0-4 are the official test set.
+    in the Free Spoken Digit Dataset (whose folder may be named, or its folder ``recordings``), where recordings 0-4
+    are the official test set.
 
     Raises
     ------
@@ -118,6 +119,8 @@ def _from_table(folder: Path) -> list[Recording]:
 
 
 def _from_digits(folder: Path) -> list[Recording]:
+    if (folder / "recordings").is_dir():  # a clone of the repository
+        folder = folder / "recordings"
     matches = [(match, path) for path in folder.iterdir() if (match := _DIGIT_NAME.fullmatch(path.name))]
     if not matches:
         return []

@@ -61,6 +61,10 @@ def test_digit_names(digits: Path) -> None:
     assert sum(bool(r.validation) for r in found) == 18
 
 
+def test_the_data_set_is_found_from_its_root(digits: Path) -> None:
+    assert list_recordings(digits.parent) == list_recordings(digits)
+
+
 def test_files_with_other_names_are_told(digits: Path) -> None:
     say(digits / "noise.wav")
     with pytest.warns(UserWarning, match=r"left out 1 files .*noise\.wav"):
