@@ -76,14 +76,15 @@ def test_chunks_equal_the_whole_bit_for_bit(reset, backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("layout", [(0, 1, 2), (2, 0, 1), (1, 0, 2), (1, 2, 0)], ids=str)
-def test_memory_layout_of_the_input_does_not_matter(layout, backend):
-    plain = torch.randn(9, 4, 6)
+@pytest.mark.parametrize("size", [(9, 4, 6), (7, 16, 24)], ids=str)  # the second in whole vectors
+def test_memory_layout_of_the_input_does_not_matter(layout, size, backend):
+    plain = torch.randn(size)
     inverse = tuple(int(k) for k in np.argsort(layout))
     strided = plain.permute(layout).contiguous().permute(inverse).requires_grad_()
     plain.requires_grad_()
     for current in (plain, strided):
         spikes, state = lif(current, beta=0.5, backend=backend)
-        (spikes * torch.arange(6)).sum().backward()
+        (spikes * torch.arange(size[2])).sum().backward()
         state.sum()
     want, _ = lif(plain, beta=0.5, backend="reference")
     got, _ = lif(strided, beta=0.5, backend=backend)

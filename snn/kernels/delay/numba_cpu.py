@@ -8,7 +8,7 @@ The path "numba" counts them and chooses; "numba_shifted" and "numba_events" are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -50,20 +50,23 @@ class _Sheet(NamedTuple):
     before: int
 
 
-def _sheet(rows: Tensor, past: Tensor | None, block: int, line: int, multiple: int = 1) -> _Sheet:
-    """Lay out `rows` (N, M) after `past` (N, P), with zero rows up to a multiple of `multiple`."""
+def _sheet(rows: Tensor, past: Tensor | None) -> _Sheet:
+    """Lay out `rows` (N, M) after `past` (N, P), with rows of zeros up to a multiple of `ROWS`."""
+    from snn.kernels.delay.shifted import lay_out
+    from snn.kernels.native.vectors import VECTORS, lanes
+
+    line = lanes(rows.element_size())
+    block = VECTORS * line
     number, length = rows.shape
     before = 0 if past is None else past.shape[1]
     # An odd number of vectors: rows a power of two apart would fall on the same lines of the cache.
     lines = -(-(before + length + block) // line)
     stride = (lines + 1 - lines % 2) * line
-    padded = -(-number // multiple) * multiple
-    memory = torch.zeros(block + padded * stride + block, dtype=rows.dtype)
-    table = memory[block : block + padded * stride].view(padded, stride)[:number]
-    table[:, before : before + length] = rows
-    if past is not None:
-        table[:, :before] = past
-    return _Sheet(memory.numpy(), block + before, stride, before)
+    padded = -(-number // ROWS) * ROWS
+    memory = np.empty(block + padded * stride + block, rows.numpy().dtype)
+    none = rows[:, :0].numpy()
+    lay_out(memory, rows.numpy(), none if past is None else past.numpy(), block + before, stride)
+    return _Sheet(memory, block + before, stride, before)
 
 
 class _Events(NamedTuple):
@@ -121,7 +124,8 @@ def forward(
     weight, start = weight.detach().contiguous(), start.detach().contiguous()
     chosen = _chosen_events(rows, past, path)
     if chosen is None:
-        y = _accumulate(rows, past, weight, plan.in_groups(ROWS), start, -batch, 0, rows.shape[1])
+        sheet = _sheet(rows, past)
+        y = _accumulate(sheet, rows.shape[1], weight, plan.in_groups(ROWS), start, -batch, 0, rows.shape[1])
     else:
         y = _scatter(chosen, weight, plan.packed, start, batch, max_delay, 0 if past is None else past.shape[1], rows)
     return y.view(-1, steps, batch).permute(1, 2, 0)
@@ -135,12 +139,14 @@ def backward(
     plan = _checked_plan(delay, max_delay)
     steps, batch, inputs = x.shape
     g = _rows(grad)
+    laid_out = None
     grad_weight, grad_x, grad_history = weight.new_empty(0), x.new_empty(0), x.new_empty(0)
     if for_weight:
         rows, past = _rows(x), None if history is None else _rows(history)
         chosen = _chosen_events(rows, past, path)
         if chosen is None:
-            grad_weight = _correlate(g, rows, past, plan, batch, max_delay)
+            laid_out = _sheet(g, None)
+            grad_weight = _correlate(laid_out, _sheet(rows, past), rows.shape, plan, batch, max_delay)
         else:
             before = 0 if past is None else past.shape[1]
             grad_weight = _gather(chosen, g, plan.packed, batch, max_delay, before)
@@ -150,7 +156,8 @@ def backward(
         start = weight.new_zeros(inputs)
         length = lead + steps * batch if for_x else lead
         back = weight.detach().t()
-        whole = _accumulate(g, None, back, plan.transposed_in_groups(ROWS), start, batch, -lead, length)
+        source = _sheet(g, None) if laid_out is None else laid_out
+        whole = _accumulate(source, g.shape[1], back, plan.transposed_in_groups(ROWS), start, batch, -lead, length)
         whole = whole.view(inputs, -1, batch).permute(1, 2, 0)
         if for_history:
             grad_history = whole[:max_delay]
@@ -163,44 +170,44 @@ def backward(
 
 
 def _accumulate(
-    rows: Tensor, past: Tensor | None, weight: Tensor, delay: Tensor, bias: Tensor, step: int, begin: int, length: int
+    sheet: _Sheet, high: int, weight: Tensor, delay: Tensor, bias: Tensor, step: int, begin: int, length: int
 ) -> Tensor:
-    """(O, length) of `accumulate_rows` for `weight` (O, I) and `delay` in groups, over as many threads as torch has."""
+    """(O, length) of `accumulate_rows` for rows of `high` numbers, over as many threads as torch has.
+
+    `weight` is (O, I), `delay` comes in groups.
+    """
     from snn.kernels.delay.shifted import accumulate_rows
     from snn.kernels.native.vectors import VECTORS, lanes
 
-    width = lanes(rows.element_size())
+    width = lanes(weight.element_size())
     block = VECTORS * width
-    sheet = _sheet(rows, past, block, width, ROWS)
-    y = torch.empty(weight.shape[0], length, dtype=rows.dtype)
+    y = torch.empty(weight.shape[0], length, dtype=weight.dtype)
     packed = in_groups(weight, ROWS)
     arrays = (y.numpy(), sheet.data, sheet.origin, sheet.stride, packed.numpy(), delay.numpy(), bias.numpy())
-    low, high = -sheet.before - block, rows.shape[1]
 
     def work(first: int, last: int) -> None:
-        accumulate_rows(*arrays, step, low, high, begin, width, first, last)
+        accumulate_rows(*arrays, step, -sheet.before - block, high, begin, width, first, last)
 
     in_parts(work, -(-length // block))
     return y
 
 
-def _correlate(g: Tensor, rows: Tensor, past: Tensor | None, plan: Any, batch: int, longest: int) -> Tensor:
-    """(O, I) of `correlate_rows`, over as many threads as torch has."""
+def _correlate(left: _Sheet, right: _Sheet, shape: Sequence[int], plan: Any, batch: int, longest: int) -> Tensor:
+    """(O, I) of `correlate_rows` for inputs of `shape` (I, M), over as many threads as torch has."""
     from snn.kernels.delay.shifted import correlate_rows
     from snn.kernels.native.vectors import lanes
 
-    width = lanes(rows.element_size())
-    inputs, length = rows.shape
+    width = lanes(right.data.itemsize)
+    inputs, length = shape
     delay = plan.rows_of(width)
-    left, right = _sheet(g, None, width, width), _sheet(rows, past, width, width, width)
-    out = torch.empty(delay.shape, dtype=rows.dtype)
-    arrays = (out.numpy(), left.data, left.origin, left.stride, right.data, right.origin, right.stride, right.before)
+    out = np.empty(delay.shape, right.data.dtype)
+    arrays = (out, left.data, left.origin, left.stride, right.data, right.origin, right.stride, right.before)
 
     def work(first: int, last: int) -> None:
         correlate_rows(*arrays, delay.numpy(), batch, longest, length, CHUNK, width, first, last)
 
     in_parts(work, delay.shape[1] // width)
-    return out[:, :inputs].contiguous()
+    return torch.from_numpy(out)[:, :inputs].contiguous()
 
 
 def _scatter(

@@ -13,6 +13,22 @@ from snn.kernels.native.vectors import accumulate_1, accumulate_2, accumulate_4,
 
 
 @compiled
+def lay_out(memory, rows, past, origin, stride):
+    """Write `rows` (N, M) into `memory`: row i from `origin + i * stride` on, `past` (N, P) before it, else zeros."""
+    length, before = rows.shape[1], past.shape[1]
+    end = 0
+    for i in range(rows.shape[0]):
+        at = origin + i * stride
+        memory[end : at - before] = 0
+        for k in range(before):
+            memory[at - before + k] = past[i, k]
+        for m in range(length):
+            memory[at + m] = rows[i, m]
+        end = at + length
+    memory[end:] = 0
+
+
+@compiled
 def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin, width, first, last):
     """`y[j, m] = bias[j] + sum_i w[j, i] * x[i, begin + m + step * delay[j, i]]` for the blocks first..last of m.
 

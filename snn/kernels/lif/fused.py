@@ -10,6 +10,18 @@ import math
 
 import numpy as np
 
+from snn.kernels.lif.vectors import (
+    GROUP,
+    back_none,
+    back_subtract,
+    back_zero,
+    membranes_none,
+    membranes_subtract,
+    membranes_zero,
+    spikes_none,
+    spikes_subtract,
+    spikes_zero,
+)
 from snn.kernels.native.compile import compiled
 
 SCRATCH = 1 << 19
@@ -117,3 +129,62 @@ def backward(
                 carried[q] = beta * out[q]
         for q in range(size):
             grad_start[p, q0 + q] = carried[q]
+
+
+@compiled
+def forward_vectors(current, start, spikes, last, beta, threshold, reset, lanes, first, stop):
+    """As `forward`, for Q of whole vectors: groups first..stop of `GROUP` vectors."""
+    _, steps, width = current.shape
+    x, y, begin, end = current.ravel(), spikes.ravel(), start.ravel(), last.ravel()
+    size = GROUP * lanes
+    bases, v = np.empty(GROUP, np.int64), np.empty(size, current.dtype)
+    for g in range(first, stop):
+        for k in range(GROUP):
+            n = (g * GROUP + k) * lanes
+            bases[k] = n // width * width * steps + n % width
+        for k in range(size):
+            v[k] = begin[g * size + k]
+        if reset == 0:
+            spikes_zero(x, y, bases, 0, 0, 0, width, v, beta, threshold, steps)
+        elif reset == 1:
+            spikes_subtract(x, y, bases, 0, 0, 0, width, v, beta, threshold, steps)
+        else:
+            spikes_none(x, y, bases, 0, 0, 0, width, v, beta, threshold, steps)
+        for k in range(size):
+            end[g * size + k] = v[k]
+
+
+@compiled
+def backward_vectors(
+    grad, grad_last, current, start, grad_current, grad_start, beta, threshold, reset, kind, a, lanes, first, stop
+):
+    """As `backward`, for Q of whole vectors: groups first..stop of `GROUP` vectors."""
+    _, steps, width = grad.shape
+    g_in, x, out = grad.ravel(), current.ravel(), grad_current.ravel()
+    begin, g_last, g_start = start.ravel(), grad_last.ravel(), grad_start.ravel()
+    size = GROUP * lanes
+    bases, held = np.empty(GROUP, np.int64), np.empty(size, grad.dtype)
+    membranes, slopes = np.empty(steps * size, grad.dtype), np.empty(steps * size, grad.dtype)
+    for g in range(first, stop):
+        for k in range(GROUP):
+            n = (g * GROUP + k) * lanes
+            bases[k] = n // width * width * steps + n % width
+        for k in range(size):
+            held[k] = begin[g * size + k]
+        if reset == 0:
+            membranes_zero(x, membranes, bases, 0, lanes, size, width, held, beta, threshold, steps)
+        elif reset == 1:
+            membranes_subtract(x, membranes, bases, 0, lanes, size, width, held, beta, threshold, steps)
+        else:
+            membranes_none(x, membranes, bases, 0, lanes, size, width, held, beta, threshold, steps)
+        _slope(kind, a, threshold, membranes, slopes)
+        for k in range(size):
+            held[k] = g_last[g * size + k]
+        if reset == 0:
+            back_zero(g_in, out, bases, 0, width, membranes, slopes, held, beta, threshold, steps)
+        elif reset == 1:
+            back_subtract(g_in, out, bases, 0, width, membranes, slopes, held, beta, threshold, steps)
+        else:
+            back_none(g_in, out, bases, 0, width, membranes, slopes, held, beta, threshold, steps)
+        for k in range(size):
+            g_start[g * size + k] = held[k]

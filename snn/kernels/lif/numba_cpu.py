@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -25,12 +25,12 @@ def forward(current: Tensor, state: Tensor, beta: float, threshold: float, reset
     spikes, last = torch.empty_like(x), torch.empty_like(start)
     number = x.numpy().dtype.type
     arrays = [t.numpy() for t in (x, start, spikes, last)]
-    unit = _unit(x)
+    run_part, unit, units = _way(x, fused.forward, fused.forward_vectors)
 
     def work(begin: int, stop: int) -> None:
-        fused.forward(*arrays, number(beta), number(threshold), RESETS[reset], unit, begin, stop)
+        run_part(*arrays, number(beta), number(threshold), RESETS[reset], unit, begin, stop)
 
-    in_parts(work, _units(x, unit), least=1)
+    in_parts(work, units)
     return sequence(spikes, current.shape, first), state_of(last, state.shape, first)
 
 
@@ -47,24 +47,28 @@ def backward(
     out, start = torch.empty_like(g), torch.empty_like(g_last)
     number = g.numpy().dtype.type
     arrays = [t.numpy() for t in (g, g_last, x, begin_at, out, start)]
-    kind, unit = operator.KERNEL_IDS.index(slope), _unit(x)
+    kind = operator.KERNEL_IDS.index(slope)
+    run_part, unit, units = _way(x, fused.backward, fused.backward_vectors)
 
     def work(begin: int, stop: int) -> None:
-        fused.backward(*arrays, number(beta), number(threshold), RESETS[reset], kind, parameter, unit, begin, stop)
+        run_part(*arrays, number(beta), number(threshold), RESETS[reset], kind, parameter, unit, begin, stop)
 
-    in_parts(work, _units(g, unit), least=1)
+    in_parts(work, units)
     return sequence(out, grad.shape, first), state_of(start, grad_last.shape, first)
 
 
-def _unit(x: Tensor) -> int:
+def _way(x: Tensor, any_width: Callable[..., None], whole_vectors: Callable[..., None]) -> tuple[Any, int, int]:
+    """The loops for currents (P, T, Q), with their unit of work and the number of units."""
     from snn.kernels.lif import fused
+    from snn.kernels.native.vectors import lanes
 
+    planes, steps, width = x.shape
+    size = lanes(x.element_size())
+    if width % size == 0 and planes * width % (size * fused.GROUP) == 0:
+        return whole_vectors, size, planes * width // (size * fused.GROUP)
     # Many rows are work for all threads already.
-    return fused.unit_of(x.shape[1], x.shape[2], max(1, torch.get_num_threads() // max(1, x.shape[0])))
-
-
-def _units(x: Tensor, unit: int) -> int:
-    return x.shape[0] * -(-x.shape[2] // unit)
+    unit = fused.unit_of(steps, width, max(1, torch.get_num_threads() // max(1, planes)))
+    return any_width, unit, planes * -(-width // unit)
 
 
 def run(

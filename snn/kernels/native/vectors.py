@@ -40,7 +40,7 @@ def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.call(function, [a, b, c])
 
 
-class _Array:
+class Memory:
     """A contiguous array inside generated code: loads and stores at element positions."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
@@ -49,28 +49,32 @@ class _Array:
         self.itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
 
     def pointer(self, position: Any) -> Any:
+        """Of the number at a position."""
         return self.builder.gep(self.data, [position])
 
     def vector(self, position: Any, kind: Any) -> Any:
+        """The vector of type `kind` that begins at a position, which need not be aligned."""
         pointer = self.builder.bitcast(self.pointer(position), kind.as_pointer())
         return self.builder.load(pointer, align=self.itemsize)
 
     def put(self, position: Any, value: Any) -> None:
+        """Store a vector from a position on."""
         pointer = self.builder.bitcast(self.pointer(position), value.type.as_pointer())
         self.builder.store(value, pointer, align=self.itemsize)
 
     def scalar(self, position: Any) -> Any:
+        """The number at a position."""
         return self.builder.load(self.pointer(position))
 
 
-def _spread(builder: Any, scalar: Any, kind: Any) -> Any:
+def spread(builder: Any, scalar: Any, kind: Any) -> Any:
     """A vector whose every lane is `scalar`."""
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
     return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
 
 
-def _delay(array: _Array, kind: Any, position: Any) -> Any:
+def _delay(array: Memory, kind: Any, position: Any) -> Any:
     """The delay at `position` as a 64-bit integer."""
     widen = array.builder.sext if kind.dtype.signed else array.builder.zext
     return widen(array.scalar(position), _INT)
@@ -91,7 +95,7 @@ def _make_accumulate(vectors: int) -> Any:
         signature = types.void(y, y_at, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            arrays = {k: _Array(context, builder, sig.args[k], args[k]) for k in (0, 2, 5, 7)}
+            arrays = {k: Memory(context, builder, sig.args[k], args[k]) for k in (0, 2, 5, 7)}
             target, source, weight, shift = arrays[0], arrays[2], arrays[5], arrays[7]
             wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9, 10, 11, 12)]
             y_from, x_from, stride, w_from, start, each, lowest, highest, number = wide
@@ -104,7 +108,7 @@ def _make_accumulate(vectors: int) -> Any:
                 builder.store(target.vector(builder.add(y_from, step_at), kind), place)
                 sums.append(place)
             with cgutils.for_range(builder, number, intp=_INT) as loop:
-                factor = _spread(builder, weight.scalar(builder.add(w_from, loop.index)), kind)
+                factor = spread(builder, weight.scalar(builder.add(w_from, loop.index)), kind)
                 delayed = builder.mul(_delay(shift, sig.args[7], builder.add(w_from, loop.index)), each)
                 moved = _clamp(builder, builder.add(start, delayed), lowest, highest)
                 row = builder.add(builder.add(x_from, builder.mul(loop.index, stride)), moved)
@@ -134,7 +138,7 @@ def correlate(typing, out, out_at, g, g_at, x, x_at, x_stride, delay, delay_at, 
     signature = types.void(out, out_at, g, g_at, x, x_at, x_stride, delay, delay_at, step, count)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        arrays = {k: _Array(context, builder, sig.args[k], args[k]) for k in (0, 2, 4, 7)}
+        arrays = {k: Memory(context, builder, sig.args[k], args[k]) for k in (0, 2, 4, 7)}
         target, left, right, shift = arrays[0], arrays[2], arrays[4], arrays[7]
         wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 5, 6, 8, 9, 10)]
         out_from, g_from, x_from, stride, shift_from, each, number = wide
