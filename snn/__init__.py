@@ -4,6 +4,7 @@ from snn import dispatch, functional
 from snn.delay import FixedDelayLinear
 from snn.dispatch import BackendError, explain, use_backend
 from snn.fold import fold_batch_norm
+from snn.learned_delay import LearnedDelayLinear
 from snn.neurons import LIF, SpikingNeuron
 from snn.norm import MaskedBatchNorm
 from snn.readout import LeakyReadout, LinearReadout
@@ -20,6 +21,7 @@ __all__ = [
     "FastSigmoid",
     "FixedDelayLinear",
     "LeakyReadout",
+    "LearnedDelayLinear",
     "LinearReadout",
     "MaskedBatchNorm",
     "ResidualSNN",

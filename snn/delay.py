@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +13,14 @@ from snn import functional
 
 DELAY_CAP = 63
 """Largest delay a layer takes by default: Lava holds 62, and design delay d is Lava delay d - 1."""
+
+SHARING: dict[str, Callable[[int, int], tuple[int, int]]] = {
+    "none": lambda outputs, inputs: (outputs, inputs),
+    "axon": lambda outputs, inputs: (1, inputs),
+    "dendrite": lambda outputs, inputs: (outputs, 1),
+    "layer": lambda outputs, inputs: (1, 1),
+}
+"""Which connections share a delay -> shape of what is drawn: none, those of an input, those of an output, all."""
 
 
 class FixedDelayLinear(nn.Module):
@@ -32,6 +41,9 @@ class FixedDelayLinear(nn.Module):
     delay_cap : int
         Largest `max_delay` accepted. The default of 63 is what Loihi holds; a wider layer is one with a higher cap,
         such as `FixedDelayLinear(8, 8, max_delay=200, delay_cap=200)`, and does not export.
+    sharing : str
+        Controls: connections that share one delay, a key of `SHARING`: "none" (each has its own), "axon" (all of one
+        input), "dendrite" (all of one output), "layer" (all).
 
     Attributes
     ----------
@@ -70,6 +82,7 @@ class FixedDelayLinear(nn.Module):
         bias: bool = True,
         seed: int = 0,
         delay_cap: int = DELAY_CAP,
+        sharing: str = "none",
     ) -> None:
         super().__init__()
         if in_features < 1 or out_features < 1:
@@ -85,9 +98,11 @@ class FixedDelayLinear(nn.Module):
             )
         if max_delay > torch.iinfo(torch.int16).max:
             raise ValueError(f"FixedDelayLinear: max_delay {max_delay} does not fit 16 bits")
+        if sharing not in SHARING:
+            raise ValueError(f"FixedDelayLinear: sharing must be one of {', '.join(SHARING)}; found {sharing!r}")
         self.in_features, self.out_features = in_features, out_features
         self.max_delay, self.min_delay = max_delay, min_delay
-        self.seed, self.delay_cap = seed, delay_cap
+        self.seed, self.delay_cap, self.sharing = seed, delay_cap, sharing
         self.weight = nn.Parameter(torch.empty(out_features, in_features))
         if bias:
             self.bias = nn.Parameter(torch.empty(out_features))
@@ -95,8 +110,9 @@ class FixedDelayLinear(nn.Module):
             self.register_parameter("bias", None)
         generator = torch.Generator().manual_seed(seed)
         # Drawn on the processor, so that the same seed is the same network on every device.
-        shape = (out_features, in_features)
+        shape = SHARING[sharing](out_features, in_features)
         drawn = torch.randint(min_delay, max_delay + 1, shape, generator=generator, device="cpu")
+        drawn = drawn.expand(out_features, in_features).contiguous()
         kind = torch.uint8 if max_delay <= 255 else torch.int16
         self.register_buffer("delay", drawn.to(torch.get_default_device(), kind))
         self.reset_parameters()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from snn.delay import FixedDelayLinear
+from snn.learned_delay import LearnedDelayLinear
 from snn.neurons import LIF
 from snn.norm import MaskedBatchNorm
 from snn.readout import READOUTS
@@ -175,8 +176,10 @@ class ResidualSNN(nn.Module):
         Of the delays; weights come from torch's global generator.
     neuron : callable () -> Module, optional
         Makes each layer of neurons in place of `LIF`; a module with `forward(current, state) -> (spikes, state)`.
-    delay_cap : int
+    delay_cap, delay_sharing
         See `FixedDelayLinear`.
+    learn_delays : bool
+        Build the network from `LearnedDelayLinear`, a costly ceiling to compare with.
 
     Raises
     ------
@@ -214,6 +217,8 @@ class ResidualSNN(nn.Module):
         seed: int = 0,
         neuron: Callable[[], nn.Module] | None = None,
         delay_cap: int = 63,
+        delay_sharing: str = "none",
+        learn_delays: bool = False,
     ) -> None:
         super().__init__()
         _known("shortcut", shortcut, SHORTCUTS)
@@ -240,9 +245,10 @@ class ResidualSNN(nn.Module):
         seeds = drawn.tolist()
 
         def make_layer(index: int, features: int, spread: float, power: float) -> DelayedLayer:
-            linear = FixedDelayLinear(
+            kind = LearnedDelayLinear if learn_delays else FixedDelayLinear
+            linear = kind(
                 features, hidden, max_delay=max_delay, min_delay=min_delay, bias=norm is None, seed=seeds[index],
-                delay_cap=delay_cap,
+                delay_cap=delay_cap, sharing=delay_sharing,
             )  # fmt: skip
             if norm is not None:
                 return DelayedLayer(linear, NORMS[norm](hidden, initial_scale=spread))

@@ -27,7 +27,8 @@ class ResidualSNN(Core):
         A surrogate gradient, or the name of one in `snn.SURROGATES`.
     dropout
         On spikes wherever they meet weights, those of the head among them, in training.
-    max_delay, min_delay, shortcut, norm, beta, threshold, reset_mechanism, seed, neuron, delay_cap
+    max_delay, min_delay, shortcut, norm, beta, threshold, reset_mechanism, seed, neuron, delay_cap, delay_sharing,
+    learn_delays
         As in `snn.ResidualSNN`.
     """
 
@@ -50,6 +51,8 @@ class ResidualSNN(Core):
         seed: int = 0,
         neuron: Any = None,
         delay_cap: int = 63,
+        delay_sharing: str = "none",
+        learn_delays: bool = False,
     ) -> None:
         super().__init__(in_features, width)
         if pool < 1:
@@ -74,6 +77,8 @@ class ResidualSNN(Core):
             seed=seed,
             neuron=neuron,
             delay_cap=delay_cap,
+            delay_sharing=delay_sharing,
+            learn_delays=learn_delays,
         )
         self.dropout = nn.Dropout(dropout)
 

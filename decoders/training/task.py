@@ -134,6 +134,7 @@ class PhonemeTask(LightningModule):
         # Patches come before the core and pooling after it, so the lengths it is called with are those of its spikes.
         self._core_lengths = torch.zeros(0, dtype=torch.int64)
         self.decoder.core.register_forward_pre_hook(self._note_lengths)
+        self.learned_delays = [m for m in self.decoder.modules() if isinstance(m, snn.LearnedDelayLinear)]
         self.spiking = any(isinstance(module, snn.SpikingNeuron) for module in self.decoder.modules())
 
     @property
@@ -155,8 +156,11 @@ class PhonemeTask(LightningModule):
             self.recordings = data.describe()
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        """Seed dropout from the batch's number, so that it does not depend on where the run was started."""
+        """Seed dropout from the batch's number, and narrow learned delays, whatever the update the run started from."""
         torch.manual_seed(stream_seed(self.seed, "dropout", self.trainer.fit_loop.total_batch_idx, self.global_rank))
+        if self.learned_delays and self.trainer.max_steps > 0:
+            for layer in self.learned_delays:
+                layer.anneal(self.trainer.global_step / self.trainer.max_steps)
 
     def training_step(self, batch: Batch, batch_idx: int) -> torch.Tensor:
         """CTC loss in nats a phoneme, plus the penalty on spikes above the target."""

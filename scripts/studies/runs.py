@@ -41,12 +41,15 @@ class Run:
     changes : mapping
         Values that replace the recipe's, nested as in its YAML; mappings are merged.
     seed : int
+    shuffles : str or None
+        Not trained: the last weights of this run with their delays dealt out anew, seeded by `seed`.
     """
 
     name: str
     recipe: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 1
+    shuffles: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,12 @@ def run_all(
     DataError
         If a run fails; the others are stopped with a checkpoint.
     """
+    for some in ([run for run in runs if not run.shuffles], [run for run in runs if run.shuffles]):
+        _run_some(some, root, data, workers, report)
+    return {run.name: read_result(root / run.name) for run in runs}
+
+
+def _run_some(runs: Sequence[Run], root: Path, data: Path, workers: int, report: Callable[[str], None]) -> None:
     children = _Children()
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(_finish, run, root, data, children, report) for run in runs]
@@ -138,7 +147,6 @@ def run_all(
                 future.cancel()
             children.stop()
             raise
-    return {run.name: read_result(root / run.name) for run in runs}
 
 
 def read_result(folder: Path) -> Result:
@@ -167,6 +175,22 @@ def training_command(run: Run, folder: Path, data: Path) -> list[str]:
     return ["fit", "--config", str(_write_recipe(run, folder)), *place]
 
 
+def shuffle_delays(source: Path, target: Path, seed: int) -> None:
+    """Copy a checkpoint with the delays of each layer dealt out anew among its connections."""
+    import torch
+
+    checkpoint = torch.load(source, weights_only=True, map_location="cpu")
+    generator = torch.Generator().manual_seed(seed)
+    for name, value in checkpoint["state_dict"].items():
+        if name.endswith(".delay"):
+            order = torch.randperm(value.numel(), generator=generator)
+            checkpoint["state_dict"][name] = value.flatten()[order].view(value.shape).clone()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    torch.save(checkpoint, partial)
+    partial.replace(target)
+
+
 def _write_recipe(run: Run, folder: Path) -> Path:
     """The recipe with the run's changes, beside the run's folder (which must be empty at the start)."""
     from scripts.train import find_recipe
@@ -183,7 +207,9 @@ def _finish(run: Run, root: Path, data: Path, children: _Children, report: Calla
     if (folder / EVALUATION / "summary.json").is_file():
         report(f"{run.name}: finished earlier")
         return
-    if not (folder / "trained").is_file():
+    if run.shuffles:
+        shuffle_delays(root / run.shuffles / LAST, folder / LAST, run.seed)
+    elif not (folder / "trained").is_file():
         report(f"{run.name}: training" + (", from its last checkpoint" if (folder / LAST).is_file() else ""))
         before, start = _clock(folder), time.perf_counter()
         try:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from neuro import DataError
-from scripts.studies import delays
+from scripts.studies import delays, delays_page
 from scripts.studies.runs import Result
+
+SHORT = ("--max-delays", "1", "16", "--baselines", "gru", "--controls")
 
 
 def arguments(*words: str) -> argparse.Namespace:
@@ -35,12 +37,13 @@ def result(wrong: int, *, spike_rate: float | None, trials: int = 20) -> Result:
         "split": "val",
         "trials": trials,
         "phonemes": 4 * trials,
+        "boundaries": {"entropy_contrast_nats": -0.125, "entropy_contrast_without_blank_nats": None},
     }
     return Result(summary, found, training_seconds=120.0)
 
 
 def test_arms_differ_in_nothing_but_what_is_compared() -> None:
-    one, sixteen, gru = delays.arms_of(arguments("--updates", "70"))
+    one, sixteen, gru = delays.arms_of(arguments("--updates", "70", *SHORT))
     assert one.changes["trainer"] == sixteen.changes["trainer"] == gru.changes["trainer"]
     assert one.changes["data"] == sixteen.changes["data"] == gru.changes["data"]
     assert {arm.changes["model"]["budget"] for arm in (one, sixteen, gru)} == {"500k"}
@@ -50,17 +53,18 @@ def test_arms_differ_in_nothing_but_what_is_compared() -> None:
 
 @pytest.mark.parametrize(("wrong", "sign"), [((8, 4, 6), "-"), ((4, 8, 6), "+")])
 def test_the_page_reports_either_outcome(wrong: tuple[int, int, int], sign: str, tmp_path: Path) -> None:
-    args = arguments("--seeds", "1", "2", "--out", str(tmp_path))
+    args = arguments("--seeds", "1", "2", "--out", str(tmp_path), *SHORT)
     arms = delays.arms_of(args)
     results = {
         run.name: result(count, spike_rate=None if arm.max_delay is None else 0.08)
         for arm, count in zip(arms, wrong, strict=True)
         for run in arm.runs(args.seeds)
     }
-    page = delays.write_page(args, arms, results).read_text()
+    page = delays_page.write_page(args, arms, results).read_text()
     rows = {line.split("|")[1].strip(): line for line in page.splitlines() if line.startswith("| ")}
     for arm, count in zip(arms, wrong, strict=True):
         assert f"| {100 * count / 80:.1f} |" in rows[arm.title] and "500,123" in rows[arm.title]
+    assert "| -0.125 | - |" in rows["GRU"]
     assert "0.080" in rows[arms[1].title] and "| - |" in rows["GRU"]
     assert "best constant" in rows and "simulated participant" in page and "seeds 1, 2" in page
     difference = next(line for line in page.splitlines() if line.startswith("- spiking, no delays"))
@@ -71,9 +75,38 @@ def test_the_page_reports_either_outcome(wrong: tuple[int, int, int], sign: str,
 
 def test_runs_scored_on_other_trials_are_never_compared() -> None:
     with pytest.raises(DataError, match="different trials"):
-        delays.paired(result(1, spike_rate=None), result(1, spike_rate=None, trials=19))
+        delays_page.paired(result(1, spike_rate=None), result(1, spike_rate=None, trials=19))
 
 
 def test_counts_below_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"--updates.*found 0|found 0"):
         delays.run(arguments("--updates", "0", "--runs", str(tmp_path)))
+
+
+def test_the_whole_sweep_has_every_control_and_baseline(tmp_path: Path) -> None:
+    args = arguments("--seeds", "1", "--out", str(tmp_path))
+    arms = delays.arms_of(args)
+    assert [arm.kind for arm in arms] == ["delays"] * 6 + ["control"] * 4 + ["baseline"] * 5
+    assert len({arm.name for arm in arms}) == len(arms)
+    by_name = {arm.name.removeprefix("snn-500k-"): arm for arm in arms}
+    assert by_name["d16-layer"].changes["model"]["core_options"] == {"max_delay": 16, "delay_sharing": "layer"}
+    learned = by_name["d16-learned"].changes["model"]
+    assert learned["budget"] is None and 250 < learned["width"] < 400 and learned["core_options"]["learn_delays"]
+    (shuffled,) = by_name["d16-shuffled"].runs([1])
+    assert shuffled.shuffles == "snn-500k-d16-seed1"
+    results = {run.name: result(6, spike_rate=0.1) for arm in arms for run in arm.runs([1])}
+    page = delays_page.write_page(args, arms, results).read_text()
+    assert all(arm.title in page for arm in arms)
+
+
+def test_shuffling_needs_a_trained_network_of_its_delay() -> None:
+    with pytest.raises(DataError, match="shuffled"):
+        delays.run(arguments("--max-delays", "1", "8"))
+
+
+def test_another_budget_is_another_page(tmp_path: Path) -> None:
+    args = arguments("--budget", "2M", "--seeds", "1", "--out", str(tmp_path), *SHORT)
+    arms = delays.arms_of(args)
+    results = {run.name: result(6, spike_rate=0.1) for arm in arms for run in arm.runs([1])}
+    assert delays_page.write_page(args, arms, results).name == "delays-2M.md"
+    assert "(delays-2M.png)" in (tmp_path / "delays-2M.md").read_text()

@@ -80,3 +80,25 @@ def test_two_processes_never_share_a_study(tmp_path: Path) -> None:
         pass
     with only_one(folder):
         pass
+
+
+def test_shuffled_delays_are_the_same_numbers_elsewhere(called: list[list[str]], tmp_path: Path) -> None:
+    import torch
+
+    import snn
+
+    net = snn.ResidualSNN(6, 8, 1, max_delay=9)
+    source = tmp_path / "a" / LAST
+    source.parent.mkdir(parents=True)
+    torch.save({"state_dict": net.state_dict(), "global_step": 3}, source)
+    (tmp_path / "a" / "trained").touch()
+    run_all([Run("a-shuffled", "x", seed=2, shuffles="a"), Run("a", "x")], tmp_path, Path("d"), workers=1, report=print)
+    assert [arguments[0] for arguments in called] == ["evaluate", "evaluate"]
+    before = torch.load(source, weights_only=True)["state_dict"]
+    after = torch.load(tmp_path / "a-shuffled" / LAST, weights_only=True)["state_dict"]
+    for name in before:
+        if name.endswith(".delay"):
+            assert not torch.equal(before[name], after[name])
+            assert torch.equal(before[name].flatten().sort()[0], after[name].flatten().sort()[0])
+        else:
+            assert torch.equal(before[name], after[name])
