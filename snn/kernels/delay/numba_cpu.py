@@ -25,8 +25,8 @@ from snn.kernels.native.threads import in_parts
 ROWS = 16
 """Rows of the source that stay in the nearest cache during a dense forward pass."""
 
-CHUNK = 32
-"""Vectors of time that stay in the nearest cache during a dense weight gradient."""
+CHUNK = 16
+"""Pairs of vectors of time that stay in the nearest cache during a dense weight gradient."""
 
 CROSSOVER = 0.08
 """Share of non-zero inputs above which the path "numba" is dense."""
@@ -195,18 +195,18 @@ def _accumulate(
 def _correlate(left: _Sheet, right: _Sheet, shape: Sequence[int], plan: Any, batch: int, longest: int) -> Tensor:
     """(O, I) of `correlate_rows` for inputs of `shape` (I, M), over as many threads as torch has."""
     from snn.kernels.delay.shifted import correlate_rows
-    from snn.kernels.native.vectors import lanes
+    from snn.kernels.native.vectors import lanes, rows_together
 
-    width = lanes(right.data.itemsize)
+    width, together = lanes(right.data.itemsize), rows_together(right.data.itemsize)
     inputs, length = shape
-    delay = plan.rows_of(width)
+    delay = plan.rows_of(together)
     out = np.empty(delay.shape, right.data.dtype)
     arrays = (out, left.data, left.origin, left.stride, right.data, right.origin, right.stride, right.before)
 
     def work(first: int, last: int) -> None:
-        correlate_rows(*arrays, delay.numpy(), batch, longest, length, CHUNK, width, first, last)
+        correlate_rows(*arrays, delay.numpy(), batch, longest, length, CHUNK, width, together, first, last)
 
-    in_parts(work, delay.shape[1] // width)
+    in_parts(work, delay.shape[1] // together)
     return torch.from_numpy(out)[:, :inputs].contiguous()
 
 

@@ -64,76 +64,99 @@ def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin
             for k in range(tile):
                 sums[j * tile + k] = bias[j]
         for group in range(groups):
-            x_at = origin + group * together * stride
-            for j in range(outputs):
-                s, w_at = j * tile, (group * outputs + j) * together
-                # As wide as the last block must be.
-                if size > 8 * width:
-                    accumulate_16(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
-                elif size > 4 * width:
-                    accumulate_8(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
-                elif size > 2 * width:
-                    accumulate_4(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
-                elif size > width:
-                    accumulate_2(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
-                else:
-                    accumulate_1(sums, s, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together)
+            x_at, w_at = origin + group * together * stride, group * outputs * together
+            # As wide as the last block must be.
+            if size > 8 * width:
+                accumulate_16(sums, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together, outputs)
+            elif size > 4 * width:
+                accumulate_8(sums, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together, outputs)
+            elif size > 2 * width:
+                accumulate_4(sums, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together, outputs)
+            elif size > width:
+                accumulate_2(sums, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together, outputs)
+            else:
+                accumulate_1(sums, x, x_at, stride, w_flat, w_at, delay_flat, at, step, low, high, together, outputs)
         for j in range(outputs):
             y[j, m : m + size] = sums[j * tile : j * tile + size]
 
 
 @compiled
 def correlate_rows(
-    out, g, g_origin, g_stride, x, origin, stride, before, delay, batch, longest, length, chunk, width, first, last
+    out,
+    g,
+    g_origin,
+    g_stride,
+    x,
+    origin,
+    stride,
+    before,
+    delay,
+    batch,
+    longest,
+    length,
+    chunk,
+    width,
+    together,
+    first,
+    last,
 ):
     """`out[j, i] = sum_m g[j, m] * x[i, m - batch * delay[j, i]]`, m < length, for groups first..last of i.
 
     Parameters
     ----------
-    out, delay : (O, I), I a multiple of `width`; out is written.
+    out, delay : (O, I), I a multiple of `together`; out is written.
     g : (memory,)
-        Row j begins at `g_origin + j * g_stride`; zero in the rest of the vector that holds the last m.
+        Row j begins at `g_origin + j * g_stride`; zeros for two vectors behind it.
     x : (memory,)
         Row i begins at `origin + i * stride`, with `before` numbers of its past in front; zeros further back.
     batch, longest : int
         B, and the longest delay.
     length : int
     chunk : int
-        Vectors of m that stay in the nearest cache while all of g passes.
-    width : int
+        Pairs of vectors of m that stay in the nearest cache while all of g passes.
+    width, together : int
         Numbers in one vector, and rows of x in a group.
     first, last : int
     """
     outputs, inputs = out.shape
     out_flat, delay_flat = out.ravel(), delay.ravel()
-    reach = longest * batch
+    reach, pair = longest * batch, 2 * width
     # Where a delay may reach behind the row: that part goes through a copy of the group with zeros in front.
-    head = 0 if before >= reach else min(length, (reach + width - 1) // width * width)
-    copy_stride = reach + (head + width - 1) // width * width + width
-    copied = np.zeros(width * copy_stride, x.dtype)
+    head = 0 if before >= reach else min((length + pair - 1) // pair, (reach + pair - 1) // pair)
+    copy_stride = reach + (head + 1) * pair
+    copied = np.zeros(together * copy_stride, x.dtype)
     for j in range(outputs):
-        for i in range(first * width, last * width):
+        for i in range(first * together, last * together):
             out_flat[j * inputs + i] = 0
     for group in range(first, last):
-        i = group * width
+        i = group * together
         if head:
-            for k in range(width):
+            for k in range(together):
                 row, source = k * copy_stride + reach, origin + (i + k) * stride
-                for m in range(head):
+                for m in range(min(length, head * pair)):
                     copied[row + m] = x[source + m]
-            count = (head + width - 1) // width
-            for j in range(outputs):
-                at = j * inputs + i
-                correlate(
-                    out_flat, at, g, g_origin + j * g_stride, copied, reach, copy_stride, delay_flat, at, -batch, count
-                )
-    vectors = (length + width - 1) // width
-    for v in range((head + width - 1) // width, vectors, chunk):
-        count = min(chunk, vectors - v)
-        m = v * width
+            correlate(
+                out_flat,
+                i,
+                g,
+                g_origin,
+                g_stride,
+                copied,
+                reach,
+                copy_stride,
+                delay_flat,
+                -batch,
+                inputs,
+                head,
+                outputs,
+            )
+    pairs = (length + pair - 1) // pair
+    for v in range(head, pairs, chunk):
+        count = min(chunk, pairs - v)
+        m = v * pair
         for group in range(first, last):
-            i = group * width
-            for j in range(outputs):
-                at = j * inputs + i
-                g_at, x_at = g_origin + j * g_stride + m, origin + i * stride + m
-                correlate(out_flat, at, g, g_at, x, x_at, stride, delay_flat, at, -batch, count)
+            i = group * together
+            x_at = origin + i * stride + m
+            correlate(
+                out_flat, i, g, g_origin + m, g_stride, x, x_at, stride, delay_flat, -batch, inputs, count, outputs
+            )

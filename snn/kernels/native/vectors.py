@@ -76,8 +76,11 @@ def spread(builder: Any, scalar: Any, kind: Any) -> Any:
 
 def _delay(array: Memory, kind: Any, position: Any) -> Any:
     """The delay at `position` as a 64-bit integer."""
-    widen = array.builder.sext if kind.dtype.signed else array.builder.zext
-    return widen(array.scalar(position), _INT)
+    return _widened(array.builder, array.scalar(position), kind.dtype.signed)
+
+
+def _widened(builder: Any, number: Any, signed: bool) -> Any:
+    return builder.sext(number, _INT) if signed else builder.zext(number, _INT)
 
 
 def _clamp(builder: Any, value: Any, low: Any, high: Any) -> Any:
@@ -85,38 +88,67 @@ def _clamp(builder: Any, value: Any, low: Any, high: Any) -> Any:
     return builder.select(builder.icmp_signed(">", above, high), high, above)
 
 
+def _accumulating(module: Any, number: Any, delay: Any, signed: bool, width: int, vectors: int) -> Any:
+    """A function of its own for the loops of `accumulate`: among others its registers would not be enough."""
+    name = f"ranvier.accumulate.{number}.{delay}.{signed}.{vectors}"
+    if name in module.globals:
+        return module.globals[name]
+    pointers = [number.as_pointer(), number.as_pointer(), number.as_pointer(), delay.as_pointer()]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [*pointers, *[_INT] * 7]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    for argument in function.args[:4]:
+        argument.add_attribute("noalias")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    sums, x, w, delays, stride, start, step, lowest, highest, count, outputs = function.args
+    kind = ir.VectorType(number, width)
+
+    def vector_at(pointer: Any, place: int) -> Any:
+        here = builder.gep(pointer, [ir.Constant(_INT, place * width)])
+        return builder.bitcast(here, kind.as_pointer())
+
+    size = 8 if isinstance(number, ir.DoubleType) else 4
+    places = [cgutils.alloca_once(builder, kind) for _ in range(vectors)]
+    with cgutils.for_range(builder, outputs, intp=_INT) as output:
+        own = builder.gep(sums, [builder.mul(output.index, ir.Constant(_INT, VECTORS * width))])
+        first = builder.mul(output.index, count)
+        own_w, own_delays = builder.gep(w, [first]), builder.gep(delays, [first])
+        for k, place in enumerate(places):
+            builder.store(builder.load(vector_at(own, k), align=size), place)
+        with cgutils.for_range(builder, count, intp=_INT) as loop:
+            factor = spread(builder, builder.load(builder.gep(own_w, [loop.index])), kind)
+            delayed = _widened(builder, builder.load(builder.gep(own_delays, [loop.index])), signed)
+            moved = _clamp(builder, builder.add(start, builder.mul(delayed, step)), lowest, highest)
+            row = builder.gep(x, [builder.add(builder.mul(loop.index, stride), moved)])
+            for k, place in enumerate(places):
+                value = builder.load(vector_at(row, k), align=size)
+                builder.store(_multiply_add(builder, factor, value, builder.load(place)), place)
+        for k, place in enumerate(places):
+            builder.store(builder.load(place), vector_at(own, k), align=size)
+    builder.ret_void()
+    return function
+
+
 def _make_accumulate(vectors: int) -> Any:
     @intrinsic
-    def accumulate(typing, y, y_at, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count):
-        """`y[y_at + k] += sum_i w[w_at + i] * x[x_at + i * x_stride + from_i + k]`, i < count.
+    def accumulate(typing, sums, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count, outputs):
+        """`sums[j, k] += sum_i w[w_at + j * count + i] * x[x_at + i * x_stride + from_ji + k]`, i < count.
 
-        Where `from_i` is `m + step * delay[w_at + i]`, held between `low` and `high`.
+        For j < outputs, k over so many vectors; rows of `sums` are `VECTORS` vectors apart. `from_ji` is `m + step *
+        delay[w_at + j * count + i]`, held between `low` and `high`.
         """
-        signature = types.void(y, y_at, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count)
+        signature = types.void(sums, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count, outputs)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            arrays = {k: Memory(context, builder, sig.args[k], args[k]) for k in (0, 2, 5, 7)}
-            target, source, weight, shift = arrays[0], arrays[2], arrays[5], arrays[7]
-            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 8, 9, 10, 11, 12)]
-            y_from, x_from, stride, w_from, start, each, lowest, highest, number = wide
-            width = lanes(target.itemsize)
-            kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
-            steps = [ir.Constant(_INT, k * width) for k in range(vectors)]
-            sums = []
-            for step_at in steps:
-                place = cgutils.alloca_once(builder, kind)
-                builder.store(target.vector(builder.add(y_from, step_at), kind), place)
-                sums.append(place)
-            with cgutils.for_range(builder, number, intp=_INT) as loop:
-                factor = spread(builder, weight.scalar(builder.add(w_from, loop.index)), kind)
-                delayed = builder.mul(_delay(shift, sig.args[7], builder.add(w_from, loop.index)), each)
-                moved = _clamp(builder, builder.add(start, delayed), lowest, highest)
-                row = builder.add(builder.add(x_from, builder.mul(loop.index, stride)), moved)
-                for step_at, place in zip(steps, sums, strict=True):
-                    value = source.vector(builder.add(row, step_at), kind)
-                    builder.store(_multiply_add(builder, factor, value, builder.load(place)), place)
-            for step_at, place in zip(steps, sums, strict=True):
-                target.put(builder.add(y_from, step_at), builder.load(place))
+            target, source, weight, shift = (Memory(context, builder, sig.args[k], args[k]) for k in (0, 1, 4, 6))
+            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (2, 3, 5, *range(7, 13))]
+            x_from, stride, w_from, start, each, lowest, highest, number, rows = wide
+            function = _accumulating(
+                builder.module, context.get_data_type(sig.args[0].dtype), context.get_data_type(sig.args[6].dtype),
+                sig.args[6].dtype.signed, lanes(target.itemsize), vectors,
+            )  # fmt: skip
+            pointers = [target.data, source.pointer(x_from), weight.pointer(w_from), shift.pointer(w_from)]
+            builder.call(function, [*pointers, stride, start, each, lowest, highest, number, rows])
             return context.get_dummy_value()
 
         return signature, generate
@@ -129,37 +161,81 @@ accumulate_1, accumulate_2, accumulate_4, accumulate_8, accumulate_16 = (
 )
 
 
-@intrinsic
-def correlate(typing, out, out_at, g, g_at, x, x_at, x_stride, delay, delay_at, step, count):
-    """`out[out_at + k] += sum_m g[g_at + m] * x[x_at + k * x_stride + step * delay[delay_at + k] + m]`.
+def rows_together(itemsize: int) -> int:
+    """Rows of x that `correlate` reads side by side: as many as there are registers for their addresses."""
+    return lanes(itemsize) // 2
 
-    For the `lanes` values of k, over `count` vectors of m.
+
+def _correlating(module: Any, number: Any, delay: Any, signed: bool, width: int) -> Any:
+    """A function of its own for the loops of `correlate`."""
+    name = f"ranvier.correlate.{number}.{delay}.{signed}"
+    if name in module.globals:
+        return module.globals[name]
+    pointers = [number.as_pointer(), number.as_pointer(), number.as_pointer(), delay.as_pointer()]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [*pointers, *[_INT] * 6]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    for argument in function.args[:4]:
+        argument.add_attribute("noalias")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    out, g, x, delays, g_stride, x_stride, step, inputs, count, outputs = function.args
+    kind, half = ir.VectorType(number, width), ir.VectorType(number, width // 2)
+    size = 8 if isinstance(number, ir.DoubleType) else 4
+    rows = width // 2
+    zero = ir.Constant(kind, [0.0] * width)
+    places = [[cgutils.alloca_once(builder, kind) for _ in range(2)] for _ in range(rows)]
+
+    def load(pointer: Any, at: Any, part: int) -> Any:
+        here = builder.gep(pointer, [builder.add(at, ir.Constant(_INT, part * width))])
+        return builder.load(builder.bitcast(here, kind.as_pointer()), align=size)
+
+    with cgutils.for_range(builder, outputs, intp=_INT) as output:
+        first = builder.mul(output.index, inputs)
+        left = builder.gep(g, [builder.mul(output.index, g_stride)])
+        sources = []
+        for k, pair in enumerate(places):
+            delayed = _widened(
+                builder, builder.load(builder.gep(delays, [builder.add(first, ir.Constant(_INT, k))])), signed
+            )
+            row = builder.add(builder.mul(ir.Constant(_INT, k), x_stride), builder.mul(delayed, step))
+            sources.append(builder.gep(x, [row]))
+            for place in pair:
+                builder.store(zero, place)
+        with cgutils.for_range(builder, count, intp=_INT) as loop:
+            along = builder.mul(loop.index, ir.Constant(_INT, 2 * width))
+            for part in range(2):
+                value = load(left, along, part)
+                for source, pair in zip(sources, places, strict=True):
+                    total = _multiply_add(builder, value, load(source, along, part), builder.load(pair[part]))
+                    builder.store(total, pair[part])
+        sums = [builder.fadd(builder.load(pair[0]), builder.load(pair[1])) for pair in places]
+        total = _sum_each(builder, sums, width)
+        target = builder.bitcast(builder.gep(out, [first]), half.as_pointer())
+        builder.store(builder.fadd(builder.load(target, align=size), total), target, align=size)
+    builder.ret_void()
+    return function
+
+
+@intrinsic
+def correlate(typing, out, out_at, g, g_at, g_stride, x, x_at, x_stride, delay, step, inputs, count, outputs):
+    """`out[at + k] += sum_m g[g_at + j * g_stride + m] * x[x_at + k * x_stride + step * delay[at + k] + m]`.
+
+    For j < outputs with `at = out_at + j * inputs`, for `rows_together` values of k, over 2 * `count` vectors of m.
     """
-    signature = types.void(out, out_at, g, g_at, x, x_at, x_stride, delay, delay_at, step, count)
+    signature = types.void(
+        out, out_at, g, g_at, g_stride, x, x_at, x_stride, delay, step, inputs, count, outputs
+    )  # fmt: skip
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        arrays = {k: Memory(context, builder, sig.args[k], args[k]) for k in (0, 2, 4, 7)}
-        target, left, right, shift = arrays[0], arrays[2], arrays[4], arrays[7]
-        wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 5, 6, 8, 9, 10)]
-        out_from, g_from, x_from, stride, shift_from, each, number = wide
-        width = lanes(target.itemsize)
-        kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
-        rows, sums = [], []
-        for k in range(width):
-            at = ir.Constant(_INT, k)
-            moved = builder.mul(_delay(shift, sig.args[7], builder.add(shift_from, at)), each)
-            rows.append(builder.add(builder.add(x_from, builder.mul(at, stride)), moved))
-            place = cgutils.alloca_once(builder, kind)
-            builder.store(ir.Constant(kind, [0.0] * width), place)
-            sums.append(place)
-        with cgutils.for_range(builder, number, intp=_INT) as loop:
-            along = builder.mul(loop.index, ir.Constant(_INT, width))
-            value = left.vector(builder.add(g_from, along), kind)
-            for row, place in zip(rows, sums, strict=True):
-                other = right.vector(builder.add(row, along), kind)
-                builder.store(_multiply_add(builder, value, other, builder.load(place)), place)
-        total = _sum_each(builder, [builder.load(place) for place in sums], width)
-        target.put(out_from, builder.fadd(target.vector(out_from, kind), total))
+        target, left, right, shift = (Memory(context, builder, sig.args[k], args[k]) for k in (0, 2, 5, 8))
+        wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3, 4, 6, 7, 9, 10, 11, 12)]
+        out_from, g_from, left_stride, x_from, right_stride, each, width_of_out, number, rows = wide
+        function = _correlating(
+            builder.module, context.get_data_type(sig.args[0].dtype), context.get_data_type(sig.args[8].dtype),
+            sig.args[8].dtype.signed, lanes(target.itemsize),
+        )  # fmt: skip
+        pointers = [target.pointer(out_from), left.pointer(g_from), right.pointer(x_from), shift.pointer(out_from)]
+        builder.call(function, [*pointers, left_stride, right_stride, each, width_of_out, number, rows])
         return context.get_dummy_value()
 
     return signature, generate
@@ -182,7 +258,7 @@ def multiply_add(typing, a, b, c):
 
 
 def _sum_each(builder: Any, vectors: list[Any], width: int) -> Any:
-    """The vector whose lane k is the sum of the lanes of vector k; there are as many vectors as lanes."""
+    """The vector (width / 2) whose lane k is the sum of the lanes of vector k; there are half as many as lanes."""
     index = ir.VectorType(ir.IntType(32), width)
     even = ir.Constant(index, list(range(0, 2 * width, 2)))
     odd = ir.Constant(index, list(range(1, 2 * width, 2)))
@@ -191,4 +267,9 @@ def _sum_each(builder: Any, vectors: list[Any], width: int) -> Any:
             builder.fadd(builder.shuffle_vector(a, b, even), builder.shuffle_vector(a, b, odd))
             for a, b in zip(vectors[::2], vectors[1::2], strict=True)
         ]
-    return vectors[0]
+    # Two lanes are left of each.
+    halves = ir.VectorType(ir.IntType(32), width // 2)
+    nothing = ir.Constant(vectors[0].type, ir.Undefined)
+    firsts = builder.shuffle_vector(vectors[0], nothing, ir.Constant(halves, list(range(0, width, 2))))
+    seconds = builder.shuffle_vector(vectors[0], nothing, ir.Constant(halves, list(range(1, width, 2))))
+    return builder.fadd(firsts, seconds)
