@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +62,7 @@ class StreamingDecoder:
     Parameters
     ----------
     decoder : PhonemeDecoder
-        On the CPU; copied in evaluation mode where the core is a spiking network, which then runs event by event.
+        On the CPU; copied in evaluation mode. A spiking core runs event by event.
     mode : str
         How delayed layers run, see `snn.StreamingLayer`.
 
@@ -88,8 +89,9 @@ class StreamingDecoder:
         core = decoder.core
         if not core.causal:
             raise DataError("a core that sees the future cannot go bin by bin", field="core", found=type(core).__name__)
-        self.decoder = decoder.eval()
-        self.core = core
+        # A copy: the caller's decoder may go on training.
+        self.decoder = copy.deepcopy(decoder).eval()
+        core = self.core = self.decoder.core
         self.spiking = StreamingSNN(core.net, mode) if isinstance(core, ResidualSNN) else None
         self.masks = getattr(core, "mask_token", None) is not None
         taps = () if decoder.smoothing is None else decoder.smoothing.taps.tolist()
@@ -114,6 +116,9 @@ class StreamingDecoder:
         """
         decoder = self.decoder
         days = torch.zeros(batch, dtype=torch.int64) if days is None else days
+        if batch < 1 or days.shape != (batch,) or days.is_floating_point():
+            found = f"{days.dtype} {tuple(days.shape)}"
+            raise DataError("days need one whole number a trial", field="days", found=found, expected=f"({batch},)")
         zero = decoder.head.weight.new_zeros(batch, decoder.n_channels)
         core = None if self.spiking is None else self.spiking.start(batch)
         state = DecoderState([zero] * self.before, days, core)
@@ -143,10 +148,11 @@ class StreamingDecoder:
         DataError
             If the channels differ from the decoder's.
         """
-        if x.shape[-1] != self.decoder.n_channels:
+        shape = (len(state.days), self.decoder.n_channels)
+        if x.shape != shape:
             raise DataError(
-                "the decoder was made for another number of channels",
-                field="features", found=x.shape[-1], expected=self.decoder.n_channels,
+                "a bin does not fit the decoder, which was made for another number of channels or trials",
+                field="features", found=tuple(x.shape), expected=shape,
             )  # fmt: skip
         state.bins += 1
         return self._smoothed(x, state)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from torch.utils.data import Dataset
@@ -14,6 +15,21 @@ from torch.utils.data import Dataset
 from neuro.errors import DataError
 from neuro.formats import FORMATS, SPLITS, Source, TrialRef
 from neuro.trial import Trial
+
+T = TypeVar("T")
+
+
+@contextmanager
+def _faults_named(file: Path | None, trial: str | None = None) -> Iterator[None]:
+    """Turn what a reader stumbles over in a file that is not as its form says into one sentence."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(
+            "the recording is not as its form says", file=file, trial=trial, found=f"{type(error).__name__}: {error}"
+        ) from error
 
 
 class Recordings(Dataset[Trial]):
@@ -80,10 +96,10 @@ class Recordings(Dataset[Trial]):
         return len(self.refs)
 
     def __getitem__(self, index: int) -> Trial:
-        return self.source.read(self.refs[index])
+        return self._read(self.refs[index])
 
     def __iter__(self) -> Iterator[Trial]:
-        return (self.source.read(ref) for ref in self.refs)
+        return map(self._read, self.refs)
 
     def __repr__(self) -> str:
         counts = Counter(ref.split for ref in self.refs)
@@ -127,7 +143,7 @@ class Recordings(Dataset[Trial]):
         DataError
             If a file is damaged, or an attribute is missing.
         """
-        return np.array([self.source.length(ref) for ref in self.refs], np.int64)
+        return np.array([self._guarded(self.source.length, ref) for ref in self.refs], np.int64)
 
     def labels(self) -> list[np.ndarray]:
         """Phoneme ids of every trial; in the '25 form no features are read.
@@ -139,11 +155,18 @@ class Recordings(Dataset[Trial]):
         """
         found = []
         for ref in self.refs:
-            ids = self.source.labels(ref)
+            ids = self._guarded(self.source.labels, ref)
             if ids is None:
                 raise DataError("this split has no labels", trial=ref.key, field="phonemes")
             found.append(ids)
         return found
+
+    def _read(self, ref: TrialRef) -> Trial:
+        return self._guarded(self.source.read, ref)
+
+    def _guarded(self, what: Callable[[TrialRef], T], ref: TrialRef) -> T:
+        with _faults_named(getattr(self.source, "root", getattr(self.source, "path", None)), ref.key):
+            return what(ref)
 
 
 def open_recordings(path: str | Path, *, normalize: str = "auto", **options: Any) -> Recordings:
@@ -178,13 +201,19 @@ def open_recordings(path: str | Path, *, normalize: str = "auto", **options: Any
         place = form.detect(path)
         if place is not None:
             try:
-                return Recordings(form.open(place, normalize=normalize, **options))
+                source = form.open(place, normalize=normalize, **options)
             except TypeError as error:
                 if options and "unexpected keyword" in str(error):
                     raise DataError(
                         f"the form {name} has no such option", file=path, found=", ".join(options)
                     ) from None
-                raise
+                raise DataError("the recording is not as its form says", file=path, found=str(error)) from error
+            except (ArithmeticError, AttributeError, LookupError, RuntimeError, ValueError) as error:
+                if isinstance(error, DataError):
+                    raise
+                found = f"{type(error).__name__}: {error}"
+                raise DataError("the recording is not as its form says", file=path, found=found) from error
+            return Recordings(source)
     forms = "; or ".join(form.looks_like for form in FORMATS.values())
     raise DataError("no recordings of a known form here", file=path, expected=forms)
 

@@ -127,7 +127,7 @@ def explain(error: BaseException) -> str | None:
     """One sentence for an error that is the user's to fix; None for one that is ours."""
     if isinstance(error, ModuleNotFoundError):
         return _missing_package(error)
-    if _is_disk_full(error):
+    if is_disk_full(error):
         name = getattr(error, "filename", None)
         where = f" while writing {name}" if name else ""
         return f"no space left on the device{where}; what was finished before is intact"
@@ -166,9 +166,21 @@ def _unknown(name: str) -> str:
     return f"no command named {name!r}; {hint}"
 
 
-def _is_disk_full(error: BaseException) -> bool:
-    # HDF5 reports a full disk in the text of an OSError or a RuntimeError without an errno of its own.
-    return getattr(error, "errno", None) == errno.ENOSPC or "No space left on device" in str(error)
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error, or one that it was raised from, says that the disk is full."""
+    cause: BaseException | None = error
+    while cause is not None:
+        # HDF5 reports a full disk in the text of an OSError or a RuntimeError without an errno of its own.
+        if getattr(cause, "errno", None) == errno.ENOSPC or "No space left on device" in str(cause):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def first_line(error: BaseException) -> str:
+    """Type and first line of an error's text, at most 200 characters."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:200]
 
 
 def _from_worker(message: str) -> str:

@@ -263,5 +263,5 @@ def _report(args: argparse.Namespace, tally: Tally, summary: dict, notes: list[s
     console = Console()
     console.print(tally.table())
     for note in [*notes, f"written to {args.out}"]:
-        console.print(note, highlight=False, soft_wrap=True)
+        console.print(note, highlight=False, markup=False, soft_wrap=True)
     return 0

@@ -203,4 +203,6 @@ def _print(
     )
     for note in sorted({note for report in reports.values() for note in report.warnings}):
         console.print(f"note: {note}", style="yellow", markup=False)
-    console.print(f"everything took {seconds:.0f} s and is in {args.out}; open {args.out / 'learning_curve.png'}")
+    console.print(
+        f"everything took {seconds:.0f} s and is in {args.out}; open {args.out / 'learning_curve.png'}", markup=False
+    )

@@ -70,7 +70,7 @@ def evaluate(args: argparse.Namespace) -> Report:
         may not be written.
     """
     from decoders.scoring import Scores, decode
-    from neuro import open_recordings
+    from neuro import DataError, open_recordings
     from scripts.evaluation.boundaries import Boundaries
     from scripts.evaluation.checkpoint import load_checkpoint, plan_days
     from scripts.evaluation.figures import Example, write_figures
@@ -78,6 +78,8 @@ def evaluate(args: argparse.Namespace) -> Report:
     from scripts.progress import progress_bar
 
     start = time.perf_counter()
+    if args.seed < 0:
+        raise DataError("a seed cannot be negative", field="--seed", found=args.seed)
     device = pick_device(args.device)
     loaded = load_checkpoint(args.checkpoint, official=args.official)
     out = args.out or loaded.folder / f"evaluation-{args.split}"
@@ -140,12 +142,12 @@ def pick_device(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=name).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DataError(
             "this device cannot be used; `ranvier doctor` shows those that can",
             field="--device",
-            found=f"{name} ({str(error).splitlines()[0]})",
+            found=f"{name} ({str(error).splitlines()[0][:80]})",
         ) from error
     return name
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,33 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
         raise DataError("the output folder exists already; choose another, or replace it with --overwrite", file=folder)
     if not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARKER).is_file()):
         raise DataError("--overwrite replaces only a folder that this command wrote, and this one was not", file=folder)
+
+
+@contextmanager
+def only_one(folder: Path, refusal: str) -> Iterator[None]:
+    """Hold a folder, made where it is missing, so that no two processes write into it.
+
+    Raises
+    ------
+    DataError
+        With the sentence `refusal` if another process holds it.
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / ".lock"
+    with lock.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DataError(f"{refusal}; wait for it or name another folder", file=folder) from error
+        try:
+            yield
+        finally:
+            if missing and [entry.name for entry in folder.iterdir()] == [lock.name]:
+                lock.unlink()  # nothing came of it: leave no trace
+                with suppress(OSError):
+                    for place in missing:
+                        place.rmdir()
 
 
 @contextmanager

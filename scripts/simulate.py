@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from collections import Counter, defaultdict
@@ -103,8 +102,9 @@ def run(args: argparse.Namespace) -> int:
         left_out = len(lines) - len(sentences)
     setting: str | Setting = args.setting
     if args.tuning_gain is not None:
-        if not 0 <= args.tuning_gain < math.inf:
-            raise DataError("needs to be a number of 0 or more", field="--tuning-gain", found=args.tuning_gain)
+        # A gain of 1 is a neuron that fires e times as often one spread from the mean.
+        if not 0 <= args.tuning_gain <= 5:
+            raise DataError("needs to be a number from 0 to 5", field="--tuning-gain", found=args.tuning_gain)
         setting = replace(SETTINGS[args.setting], tuning_gain=args.tuning_gain)
     participant = Participant(
         args.format,
@@ -256,11 +256,13 @@ def _report(
         f"{overall['trials']} trials, {overall['phonemes_per_second']} phonemes per second, "
         f"{overall['crossings_per_bin']} crossings per bin at {participant.form.threshold} x RMS, {seconds:.0f} s",
         highlight=False,
+        markup=False,
         soft_wrap=True,
     )
     console.print(
         "The data are simulated; no recording of any person is in them. "
         f"Written to {args.folder}, settings in {INFO_FILE}.",
         highlight=False,
+        markup=False,
         soft_wrap=True,
     )

@@ -142,11 +142,16 @@ def check_folder(request: Request) -> None:
     """
     if request.subcommand != "fit" or request.resume or request.only_print or _rank() > 0:
         return
-    if request.run.exists() and (not request.run.is_dir() or any(request.run.iterdir())):
+    if request.run.exists() and (not request.run.is_dir() or any(map(_of_a_run, request.run.iterdir()))):
         raise DataError(
             "the run's folder exists already; go on with it by adding --resume, or name another with --run",
             file=request.run,
         )
+
+
+def _of_a_run(entry: Path) -> bool:
+    """Whether an entry of a folder is worth keeping: a run that never began leaves its lock and an empty log."""
+    return entry.name != "tensorboard" and not entry.name.startswith(".")
 
 
 def _rank() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from decoders.training import (
     make_trainer,
 )
 from neuro import DataError
+from scripts.cli import first_line, is_disk_full
+from scripts.output import only_one
 from scripts.train import BASE, Request, recipes
 
 OF_THE_CALL = ("run", "resume")
@@ -28,11 +31,26 @@ OF_THE_CALL = ("run", "resume")
 
 
 class SaveRecipe(SaveConfigCallback):
-    """Writes the whole recipe into the run's folder as ``config.yaml``."""
+    """Writes the whole recipe into the run's folder as ``config.yaml``, once the data and a checkpoint are accepted.
+
+    Attributes
+    ----------
+    began : bool
+        Whether an update has been made: what goes wrong before is a matter of options or data.
+    """
+
+    began = False
 
     def save_config(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        """Nothing yet: what was asked for may still be refused, and the saved recipe must stay what it was."""
+
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """Note that training works."""
+        self.began = True
+
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Write it under another name and rename it."""
-        if stage != "fit":
+        if not trainer.is_global_zero:
             return
         folder = Path(trainer.default_root_dir)
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,8 +65,11 @@ class SaveRecipe(SaveConfigCallback):
 class TrainCLI(LightningCLI):
     """LightningCLI for one task and one kind of data, with a folder for each run."""
 
-    def __init__(self, request: Request) -> None:
+    recipe: SaveRecipe | None = None
+
+    def __init__(self, request: Request, made: list[TrainCLI]) -> None:
         self.request = request
+        made.append(self)  # known to the caller even if what follows fails
         defaults = {"default_config_files": [str(recipes()[BASE])]}
         super().__init__(
             PhonemeTask,
@@ -90,7 +111,8 @@ class TrainCLI(LightningCLI):
         callbacks = options.pop("callbacks", None) or []
         callbacks = callbacks if isinstance(callbacks, list) else [callbacks]
         if fitting:
-            callbacks.append(SaveRecipe(self._parser("fit"), self.config["fit"], save_to_log_dir=False))
+            self.recipe = SaveRecipe(self._parser("fit"), self.config["fit"], save_to_log_dir=False)
+            callbacks.append(self.recipe)
         options.pop("default_root_dir", None)
         options.pop("use_distributed_sampler", None)
         return make_trainer(
@@ -123,7 +145,7 @@ class TrainCLI(LightningCLI):
             place += " (no checkpoint was written yet)"
         console = _console()
         console.print(f"{self.model.hparams.core}: {sizes} parameters", highlight=False)
-        console.print(f"run {self.request.run} {place}", highlight=False)
+        console.print(f"run {self.request.run} {place}", highlight=False, markup=False)
 
     def _conclude(self) -> None:
         checkpoints = self.trainer.checkpoint_callback
@@ -134,6 +156,7 @@ class TrainCLI(LightningCLI):
             f"{best_checkpoint(self.request.run)}\n"
             f"score it: ranvier evaluate {self.request.run} --data {self.datamodule.path}",
             highlight=False,
+            markup=False,
             soft_wrap=True,
         )
 
@@ -141,11 +164,22 @@ class TrainCLI(LightningCLI):
 def fit_or_validate(request: Request) -> int:
     """Do what was asked for; returns the exit code."""
     resume = f"ranvier train fit --run {request.run} --resume"
+    made: list[TrainCLI] = []
+    alone = request.subcommand == "fit" and not request.only_print and _is_first() and request.run.name
     try:
-        TrainCLI(request)
+        with only_one(request.run, "another training is at work in this folder") if alone else nullcontext():
+            TrainCLI(request, made)
+    except (DataError, OSError, ModuleNotFoundError):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if is_disk_full(error) or (made and made[0].recipe is not None and made[0].recipe.began):
+            raise
+        raise DataError(
+            "training cannot start with these options", found=first_line(error), expected="see --debug for the place"
+        ) from error
     except Interrupted as stopped:
         if _is_first():
-            _console().print(f"{stopped}\nresume with: {resume}", highlight=False, soft_wrap=True)
+            _console().print(f"{stopped}\nresume with: {resume}", highlight=False, markup=False, soft_wrap=True)
         return stopped.code
     except SystemExit as ended:
         if isinstance(ended.__context__, KeyboardInterrupt):
@@ -153,7 +187,7 @@ def fit_or_validate(request: Request) -> int:
                 text = f"stopped at once; what came after the last checkpoint is lost\nresume with: {resume}"
             else:
                 text = "stopped before the first checkpoint"
-            _console().print(text, highlight=False, soft_wrap=True)
+            _console().print(text, highlight=False, markup=False, soft_wrap=True)
             return 130
         return int(ended.code or 0)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -328,12 +329,27 @@ def read_checkpoint(path: str | Path, map_location: torch.device | str = "cpu") 
     if not path.is_file():
         raise DataError("no such checkpoint", file=path)
     try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()  # torch does not look at the checksums
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise DataError(
+            "the checkpoint cannot be read safely: it is no archive, or a damaged one", file=path, found=str(error)
+        ) from error
+    if damaged:
+        raise DataError("the checkpoint is damaged", file=path, found=f"a wrong checksum of {damaged}")
+    try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError("the checkpoint cannot be read safely", file=path, found=reason) from error
+    except (pickle.UnpicklingError, RuntimeError, EOFError, OSError, ValueError, LookupError) as error:
+        # Not torch's own words, which recommend to read it unsafely.
+        raise DataError(
+            "the checkpoint cannot be read safely: it holds more than tensors and plain containers, or is damaged",
+            file=path,
+        ) from error
     if not isinstance(checkpoint, dict) or CHECKPOINT_KEY not in checkpoint or "state_dict" not in checkpoint:
         raise DataError("the file is no checkpoint of a phoneme decoder trained by ranvier", file=path)
+    for name, value in checkpoint["state_dict"].items():
+        if torch.is_tensor(value) and value.is_floating_point() and not bool(value.isfinite().all()):
+            raise DataError("the checkpoint holds weights that are not finite", file=path, field=name)
     return checkpoint
 
 

@@ -151,10 +151,12 @@ class B2T25Source(Source):
         return self._handles.use(path, partial(open_hdf5, path))
 
     def length(self, ref: TrialRef) -> int:
-        """Frames of the trial, from its attribute ``n_time_steps``."""
+        """Frames of the trial, from its attribute ``n_time_steps``, which must agree with the data."""
         path = self._path(ref.session, ref.split)
         with self._file(ref) as file:
-            return _number(_group(file, ref, path), "n_time_steps", path, ref.name)
+            group = _group(file, ref, path)
+            frames = _dataset(group, "input_features", path, ref.name).shape[:1]
+            return _check_stated(group, frames[0] if frames else 0, path, ref.name)
 
     def labels(self, ref: TrialRef) -> np.ndarray | None:
         """Phoneme ids, without reading features."""
@@ -190,16 +192,7 @@ class B2T25Source(Source):
     def _features(self, group: h5py.Group, path: Path, name: str) -> np.ndarray:
         values = _values(_dataset(group, "input_features", path, name), path, name)
         features = check_features(values, self.n_channels, file=path, trial=name, field="input_features")
-        stated = _number(group, "n_time_steps", path, name)
-        if stated != len(features):
-            raise DataError(
-                "n_time_steps disagrees with the data",
-                file=path,
-                trial=name,
-                field="n_time_steps",
-                found=stated,
-                expected=f"{len(features)}, the frames of input_features",
-            )
+        _check_stated(group, len(features), path, name)
         return features
 
     def _block_statistics(self, session: str, block: int) -> tuple[np.ndarray, np.ndarray]:
@@ -286,6 +279,21 @@ def _group(file: h5py.File, ref: TrialRef, path: Path) -> h5py.Group:
         return file[ref.name]
     except (KeyError, OSError, RuntimeError) as error:
         raise DataError("trial cannot be read", file=path, trial=ref.name, found=str(error)) from error
+
+
+def _check_stated(group: h5py.Group, frames: int, path: Path, name: str) -> int:
+    """Number of frames, which must be what the trial says."""
+    stated = _number(group, "n_time_steps", path, name)
+    if stated != frames:
+        raise DataError(
+            "n_time_steps disagrees with the data",
+            file=path,
+            trial=name,
+            field="n_time_steps",
+            found=stated,
+            expected=f"{frames}, the frames of input_features",
+        )
+    return stated
 
 
 def _dataset(group: h5py.Group, field: str, path: Path, name: str) -> h5py.Dataset:

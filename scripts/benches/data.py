@@ -74,6 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Verify, time, measure, print; 0 when both promises hold, else 1."""
+    for name in ("sessions", "trials", "frames", "limit", "rounds"):
+        if getattr(args, name) < 1:
+            raise DataError("needs to be at least 1", field=f"--{name}", found=getattr(args, name))
     made: AbstractContextManager[str | None] = nullcontext(None)
     if args.data is None:
         made = tempfile.TemporaryDirectory(prefix="ranvier-bench-")

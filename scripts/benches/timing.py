@@ -266,6 +266,10 @@ def prepare(args: Any) -> None:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise DataError("needs to be at least 1", field=f"--{name}", found=value)
+    if args.out is not None:
+        # Now, and not after the work.
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        args.out.touch()
     if args.device == "cuda" and not torch.cuda.is_available():
         raise DataError("there is no CUDA device", field="--device", found="cuda", expected="cpu")
     if args.threads:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from neuro import DataError
-from scripts.studies.runs import Run, only_one, run_all
+from scripts.output import only_one
+from scripts.studies.runs import Run, run_all
 
 HELP = """\
 Trains residual spiking networks that differ in their longest delay only, and other networks, all with the same number
@@ -122,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
             "the control 'shuffled' takes the networks of the control delay, which must be among --max-delays",
             field="--control-delay", found=args.control_delay, expected=" ".join(map(str, args.max_delays)),
         )  # fmt: skip
-    with only_one(args.runs):
+    with only_one(args.runs, "another process is at work on this study"):
         data = args.data or simulated(args.runs / "data")
         arms = arms_of(args, data)
         runs = [run for seed in args.seeds for arm in arms for run in arm.runs([seed])]

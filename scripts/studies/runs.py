@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -84,26 +82,6 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(value, Mapping) and isinstance(result.get(name), Mapping)
         result[name] = merged(result[name], value) if both else value
     return result
-
-
-@contextmanager
-def only_one(root: Path) -> Iterator[None]:
-    """Hold the folder of a study, so that two processes never train the same run.
-
-    Raises
-    ------
-    DataError
-        If another process holds it.
-    """
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / ".lock").open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise DataError(
-                "another process is at work on this study; wait for it or name another folder", file=root
-            ) from error
-        yield
 
 
 def run_all(

@@ -67,6 +67,10 @@ def fixed_delay_linear(
     shape = (max_delay, *x.shape[1:])
     if state is not None and state.shape != shape:
         raise ValueError(f"fixed_delay_linear: state must be (max_delay, B, I) = {shape}; found {tuple(state.shape)}")
+    if state is not None and state.device != x.device:
+        raise ValueError(f"fixed_delay_linear: state is on {state.device}, x on {x.device}")
+    if x.is_complex() or (state is not None and state.is_complex()):
+        raise TypeError("fixed_delay_linear: x and state must be real; found complex numbers")
     following = _last_frames(x, state, max_delay)
     if not x.is_floating_point():
         x = x.to(weight.dtype)

@@ -63,8 +63,9 @@ class StreamingSNN:
     """
 
     def __init__(self, net: ResidualSNN, mode: str = "auto") -> None:
-        self.net = fold_batch_norm(net).requires_grad_(False)
-        assert isinstance(self.net, ResidualSNN)
+        if not isinstance(net, ResidualSNN):
+            raise TypeError(f"StreamingSNN: net must be a ResidualSNN; found {type(net).__name__}")
+        self.net: Any = fold_batch_norm(net).requires_grad_(False)
         self.layers = [StreamingLayer(layer.linear, mode) for layer in (net_layers(self.net))]
         self.neurons: list[nn.Module] = [*(block.neuron for block in self.net.blocks), self.net.neuron]
         self.shortcuts = [block.shortcut for block in self.net.blocks]
@@ -73,7 +74,15 @@ class StreamingSNN:
         self._hands_on = [not isinstance(shortcut, CurrentShortcut) for shortcut in self.shortcuts]
 
     def start(self, batch: int = 1, state: ResidualState | None = None) -> StreamState:
-        """The state before the first bin: rest, or where a `ResidualSNN` left off."""
+        """The state before the first bin: rest, or where a `ResidualSNN` left off.
+
+        Raises
+        ------
+        ValueError
+            A batch below 1.
+        """
+        if batch < 1:
+            raise ValueError(f"StreamingSNN: batch must be at least 1; found {batch}")
         if state is None:
             layers = [layer.start(batch) for layer in self.layers]
             neurons = [self._rest(neuron, batch) for neuron in self.neurons]
@@ -99,7 +108,18 @@ class StreamingSNN:
         x : Tensor (B, in_features)
         state : StreamState
             From `start`; written to.
+
+        Raises
+        ------
+        ValueError
+            A shape that does not fit the network and the state. TypeError: another dtype.
         """
+        first = self.layers[0]
+        shape = (state.layers[0].past.shape[1], first.in_features)
+        if x.shape != shape:
+            raise ValueError(f"StreamingSNN: x must be (B, in_features) = {shape}; found {tuple(x.shape)}")
+        if x.dtype != first.weight.dtype or x.device.type != "cpu":
+            raise TypeError(f"StreamingSNN: x must be {first.weight.dtype} on the CPU; found {x.dtype} on {x.device}")
         wanted = self._wanted(state)
         stream = self.layers[0].step(x, state.layers[0], wanted[0])
         for k, shortcut in enumerate(self.shortcuts):

@@ -306,3 +306,24 @@ class TestLayer:
         _, state = layer(x)
         x.zero_()
         assert (state == 1).all()
+
+
+@both
+@pytest.mark.parametrize("size", [(5, 3, 1, 4, 3), (1, 1, 1, 1, 1), (4, 2, 1, 1, 6)], ids=str)
+def test_gradients_of_one_input_and_its_history_are_apart(size, backend):
+    x, weight, delay, bias, history = draw(size, dtype=torch.float64)
+    results = []
+    for name in ("reference", backend):
+        a, h = x.clone().requires_grad_(), history.clone().requires_grad_()
+        y, _ = fixed_delay_linear(a, weight, delay, bias, h, backend=name)
+        results.append(torch.autograd.grad(y.square().sum(), [a, h]))
+    for want, got in zip(*results, strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_a_state_of_another_kind_is_refused():
+    x, weight, delay, bias, history = draw((4, 2, 3, 5, 2))
+    with pytest.raises(ValueError, match="state is on meta"):
+        fixed_delay_linear(x, weight, delay, bias, history.to("meta"))
+    with pytest.raises(TypeError, match="complex"):
+        fixed_delay_linear(x, weight, delay, bias, history.to(torch.complex64))

@@ -150,3 +150,24 @@ def test_bad_options_are_named():
         StreamingSNN(net, "fast")
     with pytest.raises(ValueError, match=r"float32 or float64; found torch\.bfloat16"):
         StreamingSNN(net.bfloat16())
+
+
+@pytest.mark.parametrize(
+    "x",
+    [torch.zeros(2, 1), torch.zeros(1, 3), torch.zeros(3), torch.zeros(()), torch.zeros(1, 2, 3)],
+    ids=lambda x: str(tuple(x.shape)),
+)
+def test_a_bin_of_another_shape_is_refused(x):
+    stream = StreamingSNN(snn.ResidualSNN(3, 4, 1, max_delay=2))
+    with pytest.raises(ValueError, match=r"\(2, 3\)"):
+        stream.step(x, stream.start(2))
+
+
+def test_other_numbers_and_networks_are_refused():
+    stream = StreamingSNN(snn.ResidualSNN(3, 4, 1, max_delay=2))
+    with pytest.raises(TypeError, match="float64"):
+        stream.step(torch.zeros(1, 3, dtype=torch.float64), stream.start())
+    with pytest.raises(ValueError, match="batch"):
+        stream.start(0)
+    with pytest.raises(TypeError, match="Linear"):
+        StreamingSNN(torch.nn.Linear(2, 2))

@@ -165,7 +165,10 @@ def backward(
             grad_x = whole[lead // batch :]
         if for_x and for_history:
             # Results of an operator may not share memory.
-            grad_x, grad_history = (t.permute(2, 0, 1).contiguous().permute(1, 2, 0) for t in (grad_x, grad_history))
+            grad_x, grad_history = (
+                t.permute(2, 0, 1).clone(memory_format=torch.contiguous_format).permute(1, 2, 0)
+                for t in (grad_x, grad_history)
+            )
     return grad_x, grad_weight, grad_history
 
 

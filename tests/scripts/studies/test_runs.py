@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from neuro import DataError
+from scripts.output import only_one
 from scripts.studies import runs
-from scripts.studies.runs import LAST, Run, only_one, read_result, run_all, training_command
+from scripts.studies.runs import LAST, Run, read_result, run_all, training_command
 
 
 def evaluation(folder: Path, per: float = 0.25) -> None:
@@ -76,9 +77,9 @@ def test_a_run_that_fails_ends_the_study_in_a_sentence(called: list[list[str]], 
 
 def test_two_processes_never_share_a_study(tmp_path: Path) -> None:
     folder = tmp_path / "study"
-    with only_one(folder), pytest.raises(DataError, match="another process"), only_one(folder):
+    with only_one(folder, "taken"), pytest.raises(DataError, match="taken"), only_one(folder, "taken"):
         pass
-    with only_one(folder):
+    with only_one(folder, "taken"):
         pass
 
 
