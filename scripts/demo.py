@@ -80,16 +80,18 @@ def run(args: argparse.Namespace) -> int:
     data = args.out / "data"
     _stage(
         console,
-        "1/3 simulating a participant",
+        f"1/{1 + 2 * len(CONTESTANTS)} simulating a participant",
         ["simulate", str(data), "--format", "b2t25", "--setting", "easy", "--sessions", str(SESSIONS),
          "--trials", str(TRIALS), "--seed", str(args.seed)],
     )  # fmt: skip
     reports: dict[str, Report] = {}
     training: dict[str, float] = {}
-    for name, contestant in CONTESTANTS.items():
-        folder = args.out / name
-        training[name] = _stage(console, f"2/3 training: {contestant.title}", train_command(args, name, data, folder))
-        reports[name] = _evaluate(console, contestant, folder, data, args)
+    for number, (name, contestant) in enumerate(CONTESTANTS.items()):
+        folder, last = args.out / name, 1 + 2 * len(CONTESTANTS)
+        title = f"{2 + 2 * number}/{last} training: {contestant.title}"
+        training[name] = _stage(console, title, train_command(args, name, data, folder))
+        title = f"{3 + 2 * number}/{last} evaluating: {contestant.title}"
+        reports[name] = _evaluate(console, title, folder, data, args)
     summary = {
         "source": SIMULATED,
         "seed": args.seed,
@@ -136,16 +138,17 @@ def _stage(console: Console, title: str, command: list[str]) -> float:
     start = time.perf_counter()
     code = call(command[0], command[1:])
     if code == INTERRUPTED:
+        console.print("the demo itself does not go on from here: start it again with `ranvier demo --overwrite`")
         raise KeyboardInterrupt
     if code:
         raise DataError(f"`ranvier {command[0]}` ended with exit code {code}, so the demo stops here")
     return time.perf_counter() - start
 
 
-def _evaluate(console: Console, contestant: Contestant, folder: Path, data: Path, args: argparse.Namespace) -> Report:
+def _evaluate(console: Console, title: str, folder: Path, data: Path, args: argparse.Namespace) -> Report:
     from scripts import evaluate
 
-    console.rule(f"3/3 evaluating: {contestant.title}", align="left")
+    console.rule(title, align="left")
     command = [str(folder), "--data", str(data), "--split", "val", "--source", SIMULATED]
     console.print(
         "$ ranvier evaluate " + shlex.join(command), style="dim", highlight=False, soft_wrap=True, markup=False
@@ -180,7 +183,7 @@ def _print(
     table = Table(title=f"Phoneme error rate on {any_report['trials']} unseen sentences of a SIMULATED participant")
     # Fits 80 columns: a table that wraps cannot be read.
     table.add_column("decoder", no_wrap=True)
-    for column in ("PER % (95 % interval)", "core", "spike rate %", "train s"):
+    for column in ("PER % (95 %)", "core", "spikes %", "train s"):
         table.add_column(column, justify="right", no_wrap=True)
     for name, report in reports.items():
         row = report.summary
@@ -198,7 +201,8 @@ def _print(
     console.rule(align="left")
     console.print(table)
     console.print(
-        "core: parameters; spike rate: spikes per neuron and bin; one seed; greedy decoding, no language model",
+        "PER with its 95 % interval; core: parameters; spikes: spike rate, the share of neurons that fire in a bin;\n"
+        "chance: the best constant answer; one seed; greedy decoding, no language model",
         style="dim",
     )
     for note in sorted({note for report in reports.values() for note in report.warnings}):

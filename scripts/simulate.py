@@ -91,6 +91,10 @@ def run(args: argparse.Namespace) -> int:
     from neuro.simulate import SETTINGS, Participant
 
     start = time.perf_counter()
+    if args.folder.exists() and not args.overwrite:
+        raise DataError(
+            "the output folder exists already; choose another, or replace it with --overwrite", file=args.folder
+        )
     lexicon = Lexicon(args.lexicon)
     sentences: list[str] | None = None
     left_out = 0

@@ -171,6 +171,7 @@ def _quiet() -> None:
     for noise in (
         ".*does not have many workers.*",
         ".*Checkpoint directory .* exists and is not empty.*",
+        ".*number of training batches .* is smaller than the logging interval.*",
         ".*Starting from v1.9.0, `tensorboardX`.*",
         ".*isinstance.*LeafSpec.*",
     ):

@@ -126,6 +126,13 @@ class TrainCLI(LightningCLI):
             self._say(start)
         self.trainer.fit(model, datamodule=datamodule, ckpt_path=start)
         if self.trainer.is_global_zero:
+            if start and self.recipe and not self.recipe.began:
+                _console().print(
+                    f"nothing left to do: the run was finished at update {self.trainer.global_step}; "
+                    "a higher --trainer.max_steps goes further",
+                    highlight=False,
+                    soft_wrap=True,
+                )
             self._conclude()
 
     def validate(self, model: PhonemeTask, datamodule: RecordingsData) -> None:

@@ -54,7 +54,9 @@ def _refuse_existing(root: Path, overwrite: bool, replaceable: Callable[[Path], 
     if not os.path.lexists(root):
         return
     if not overwrite:
-        raise DataError("the output exists already", file=root, expected="a new folder, or permission to overwrite it")
+        raise DataError(
+            "the output exists already", file=root, expected="a new folder, or overwrite (--overwrite) to replace it"
+        )
     if not root.is_dir() or root.is_symlink() or not (replaceable(root) or not any(root.iterdir())):
         raise DataError("only a folder with recordings is overwritten, and this is something else", file=root)
 

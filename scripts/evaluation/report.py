@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scripts.evaluation.figures import Example
 
 CHANCE_NAMES = {
-    "best_constant": "chance (best constant sequence)",
+    "best_constant": "chance (best constant)",
     "empty": "empty output",
     "sil_run": "run of SIL",
 }
