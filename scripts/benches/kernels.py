@@ -23,7 +23,7 @@ are medians over medians of the same run; the fastest calls are printed too, whi
 """
 
 STEPS, BATCH, NEURONS, DELAY = 100, 16, 512, 32
-ACTIVITIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+ACTIVITIES = (0.02, 0.05, 0.1, 0.2, 0.5)
 DELAYS = (8, 16, 32, 62)
 LIF_SHAPE = (256, 32, 512)
 

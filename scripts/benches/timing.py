@@ -62,7 +62,7 @@ class Row:
 
 
 def side_by_side(calls: Mapping[str, Callable[[], Any]], rounds: int, *, device: str = "cpu") -> dict[str, Measured]:
-    """Time every call once a round, in turn, so that all meet the same machine.
+    """Time every call once a round, in turn, so that all meet the same machine; each right after an untimed one.
 
     Parameters
     ----------
@@ -80,6 +80,8 @@ def side_by_side(calls: Mapping[str, Callable[[], Any]], rounds: int, *, device:
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
+            # The call before was another's, whose threads may still be spinning and whose data fill the caches.
+            call()
             wait()
             start = time.perf_counter()
             call()
