@@ -65,10 +65,13 @@ def run(args: argparse.Namespace) -> int:
     """Simulate, train twice, evaluate twice, compare."""
     import shutil
 
+    import torch
     from rich.console import Console
 
     from scripts.evaluation.report import print_json
 
+    # Networks this small gain nothing from more threads, and lose much where others want the cores too.
+    torch.set_num_threads(1)
     start = time.perf_counter()
     console = Console(stderr=args.json)
     check_free(args.out, overwrite=args.overwrite)
