@@ -40,16 +40,22 @@ class SaveRecipe(SaveConfigCallback):
     """
 
     began = False
+    first = 0
 
     def save_config(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Nothing yet: what was asked for may still be refused, and the saved recipe must stay what it was."""
 
-    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Note that training works."""
-        self.began = True
+    def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
+        """Note that an update has been made, and all that follows it."""
+        self.began = trainer.global_step > self.first
+
+    def on_train_end(self, trainer: Trainer, *_: Any) -> None:
+        """Note it after the last one."""
+        self.began = trainer.global_step > self.first
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Write it under another name and rename it."""
+        self.first = trainer.global_step
         if not trainer.is_global_zero:
             return
         folder = Path(trainer.default_root_dir)

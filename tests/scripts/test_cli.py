@@ -132,3 +132,14 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == cli.PIPE_CLOSED
+
+
+def test_a_full_disk_is_known_behind_another_error() -> None:
+    try:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        except OSError:
+            raise RuntimeError("inline_container.cc: unexpected pos 8064 vs 7958")  # noqa: B904 - as torch raises it
+    except RuntimeError as error:
+        assert cli.is_disk_full(error) and "no space left" in str(cli.explain(error))
+    assert not cli.is_disk_full(RuntimeError("something else"))

@@ -211,3 +211,45 @@ def test_ctrl_c_saves_says_how_to_go_on_and_exits_130(data: Path, tmp_path: Path
     assert process.returncode == 130, said
     assert "resume with: ranvier train fit --run runs/gru_demo --resume" in said and "Traceback" not in said
     assert (tmp_path / "runs" / "gru_demo" / "checkpoints" / "last.ckpt").exists()
+
+
+def test_a_refused_resume_leaves_the_recipe_as_it_was(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    start = ["train", "fit", "--config", "gru_demo", "--data.path", str(data), *QUICK, "--run", "mine"]
+    assert cli.main(start) == 0
+    saved = (tmp_path / "mine" / "config.yaml").read_text()
+    capfd.readouterr()
+    assert cli.main(["train", "fit", "--run", "mine", "--resume", "--model.width", "11"]) == 2
+    said = capfd.readouterr().err
+    assert "cannot start with these options" in said and "Traceback" not in said
+    assert (tmp_path / "mine" / "config.yaml").read_text() == saved
+    assert cli.main(["train", "fit", "--run", "mine", "--resume"]) == 0
+    assert "nothing left to do" in capfd.readouterr().err
+
+
+def test_two_trainings_never_share_a_folder(data: Path, tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    from scripts.output import only_one
+
+    argv = ["train", "fit", "--config", "gru_demo", "--data.path", str(data), *QUICK, "--run", "mine"]
+    with only_one(tmp_path / "mine", "held"):
+        assert cli.main(argv) == 2
+    assert "another training is at work" in capfd.readouterr().err
+    assert not (tmp_path / "mine").exists()  # nothing came of it
+    assert cli.main(argv) == 0
+
+
+@pytest.mark.parametrize("options", [["--model.lr", "-1"], ["--data.num_workers", "-1"]], ids=str)
+def test_options_that_fail_before_the_first_update_are_one_sentence(
+    options: list[str], data: Path, capfd: pytest.CaptureFixture
+) -> None:
+    argv = ["train", "fit", "--config", "gru_demo", "--data.path", str(data), *QUICK, "--run", "mine"]
+    assert cli.main([*argv, *options]) == 2
+    said = capfd.readouterr().err
+    assert "cannot start with these options" in said and "Traceback" not in said
+    assert cli.main(argv) == 0, "the name is free again"
+
+
+def test_so_are_those_that_fail_in_the_first_update(data: Path, capfd: pytest.CaptureFixture) -> None:
+    argv = ["train", "fit", "--config", "gru_demo", "--data.path", str(data), *QUICK, "--trainer.val_check_interval=0"]
+    assert cli.main(argv) == 2
+    said = capfd.readouterr().err
+    assert "cannot start with these options" in said and "Traceback" not in said

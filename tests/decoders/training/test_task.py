@@ -69,6 +69,22 @@ def test_loading_runs_nothing_and_names_what_is_wrong(tmp_path: Path) -> None:
         PhonemeTask.load(bad)
 
 
+def test_damaged_weights_are_never_scored(run: Path, tmp_path: Path) -> None:
+    best = run / "checkpoints" / "best.ckpt"
+    content = bytearray(best.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 64] = bytes(64)
+    (tmp_path / "flipped.ckpt").write_bytes(content)
+    with pytest.raises(DataError, match=r"damaged"):
+        PhonemeTask.load(tmp_path / "flipped.ckpt")
+    checkpoint = read_checkpoint(best)
+    name = next(name for name, value in checkpoint["state_dict"].items() if value.is_floating_point())
+    checkpoint["state_dict"][name].fill_(float("nan"))
+    torch.save(checkpoint, tmp_path / "nan.ckpt")
+    with pytest.raises(DataError, match="not finite"):
+        PhonemeTask.load(tmp_path / "nan.ckpt")
+
+
 def test_weights_that_do_not_fit_are_named(run: Path, tmp_path: Path) -> None:
     checkpoint = read_checkpoint(run / "checkpoints" / "best.ckpt")
     checkpoint["hyper_parameters"]["width"] = 9
