@@ -200,20 +200,15 @@ def open_recordings(path: str | Path, *, normalize: str = "auto", **options: Any
     for name, form in FORMATS.items():
         place = form.detect(path)
         if place is not None:
-            try:
-                source = form.open(place, normalize=normalize, **options)
-            except TypeError as error:
-                if options and "unexpected keyword" in str(error):
-                    raise DataError(
-                        f"the form {name} has no such option", file=path, found=", ".join(options)
-                    ) from None
-                raise DataError("the recording is not as its form says", file=path, found=str(error)) from error
-            except (ArithmeticError, AttributeError, LookupError, RuntimeError, ValueError) as error:
-                if isinstance(error, DataError):
+            with _faults_named(path):
+                try:
+                    return Recordings(form.open(place, normalize=normalize, **options))
+                except TypeError as error:
+                    if options and "unexpected keyword" in str(error):
+                        raise DataError(
+                            f"the form {name} has no such option", file=path, found=", ".join(options)
+                        ) from None
                     raise
-                found = f"{type(error).__name__}: {error}"
-                raise DataError("the recording is not as its form says", file=path, found=found) from error
-            return Recordings(source)
     forms = "; or ".join(form.looks_like for form in FORMATS.values())
     raise DataError("no recordings of a known form here", file=path, expected=forms)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scripts.output import check_free
 from scripts.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -91,10 +92,8 @@ def run(args: argparse.Namespace) -> int:
     from neuro.simulate import SETTINGS, Participant
 
     start = time.perf_counter()
-    if args.folder.exists() and not args.overwrite:
-        raise DataError(
-            "the output folder exists already; choose another, or replace it with --overwrite", file=args.folder
-        )
+    if not args.overwrite:  # what may be replaced, the file format knows
+        check_free(args.folder, overwrite=False)
     lexicon = Lexicon(args.lexicon)
     sentences: list[str] | None = None
     left_out = 0

@@ -157,16 +157,15 @@ def shuffle_delays(source: Path, target: Path, seed: int) -> None:
     """Copy a checkpoint with the delays of each layer dealt out anew among its connections."""
     import torch
 
+    from decoders.training.checkpoints import AtomicCheckpointIO
+
     checkpoint = torch.load(source, weights_only=True, map_location="cpu")
     generator = torch.Generator().manual_seed(seed)
     for name, value in checkpoint["state_dict"].items():
         if name.endswith(".delay"):
             order = torch.randperm(value.numel(), generator=generator)
             checkpoint["state_dict"][name] = value.flatten()[order].view(value.shape).clone()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
-    torch.save(checkpoint, partial)
-    partial.replace(target)
+    AtomicCheckpointIO().save_checkpoint(checkpoint, target)
 
 
 def _write_recipe(run: Run, folder: Path) -> Path:

@@ -19,6 +19,7 @@ from torch import Tensor
 from snn.dispatch import Backend
 from snn.kernels.delay import operator
 from snn.kernels.delay.plan import in_groups, plan_of
+from snn.kernels.layout import rows_of
 from snn.kernels.native.compile import numba_is_missing
 from snn.kernels.native.threads import in_parts
 
@@ -30,11 +31,6 @@ CHUNK = 16
 
 CROSSOVER = 0.08
 """Share of non-zero inputs above which the path "numba" is dense."""
-
-
-def _rows(x: Tensor) -> Tensor:
-    """(T, B, N) as contiguous (N, T * B); no copy where the kernels of the neurons wrote it."""
-    return x.detach().permute(2, 0, 1).contiguous().view(x.shape[2], -1)
 
 
 class _Sheet(NamedTuple):
@@ -119,7 +115,7 @@ def forward(
     """`y` (T, B, O) of `ranvier::fixed_delay_linear`."""
     plan = _checked_plan(delay, max_delay)
     steps, batch, _ = x.shape
-    rows, past = _rows(x), None if history is None else _rows(history)
+    rows, past = rows_of(x), None if history is None else rows_of(history)
     start = weight.new_zeros(weight.shape[0]) if bias is None else bias
     weight, start = weight.detach().contiguous(), start.detach().contiguous()
     chosen = _chosen_events(rows, past, path)
@@ -138,11 +134,11 @@ def backward(
     """The gradients of `ranvier::fixed_delay_linear_grad`."""
     plan = _checked_plan(delay, max_delay)
     steps, batch, inputs = x.shape
-    g = _rows(grad)
+    g = rows_of(grad)
     laid_out = None
     grad_weight, grad_x, grad_history = weight.new_empty(0), x.new_empty(0), x.new_empty(0)
     if for_weight:
-        rows, past = _rows(x), None if history is None else _rows(history)
+        rows, past = rows_of(x), None if history is None else rows_of(history)
         chosen = _chosen_events(rows, past, path)
         if chosen is None:
             laid_out = _sheet(g, None)

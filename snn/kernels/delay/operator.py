@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snn.kernels.layout import empty_sequence
+
 PATHS: dict[str, str] = {
     "numba": "snn.kernels.delay.numba_cpu",
     "numba_shifted": "snn.kernels.delay.numba_cpu",
@@ -34,7 +36,7 @@ def fixed_delay_linear(x, weight, delay, bias, history, max_delay, path):
 @fixed_delay_linear.register_fake
 def _(x, weight, delay, bias, history, max_delay, path):
     # Memory is channel first, as the kernels write it and those of the neurons read it.
-    return x.new_empty(weight.shape[0], x.shape[0], x.shape[1]).permute(1, 2, 0)
+    return empty_sequence(x, x.shape[0], x.shape[1], weight.shape[0])
 
 
 @torch.library.custom_op(
@@ -53,14 +55,10 @@ def fixed_delay_linear_grad(grad, x, weight, delay, history, max_delay, path, fo
 @fixed_delay_linear_grad.register_fake
 def _(grad, x, weight, delay, history, max_delay, path, for_x, for_weight, for_history):
     steps, batch, inputs = x.shape
-
-    def time_first(frames):
-        return x.new_empty(inputs, frames, batch).permute(1, 2, 0)
-
     return (
-        time_first(steps) if for_x else x.new_empty(0),
+        empty_sequence(x, steps, batch, inputs) if for_x else x.new_empty(0),
         weight.new_empty(weight.shape) if for_weight else weight.new_empty(0),
-        time_first(max_delay) if for_history else x.new_empty(0),
+        empty_sequence(x, max_delay, batch, inputs) if for_history else x.new_empty(0),
     )
 
 

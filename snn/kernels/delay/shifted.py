@@ -82,24 +82,9 @@ def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin
 
 @compiled
 def correlate_rows(
-    out,
-    g,
-    g_origin,
-    g_stride,
-    x,
-    origin,
-    stride,
-    before,
-    delay,
-    batch,
-    longest,
-    length,
-    chunk,
-    width,
-    together,
-    first,
-    last,
-):
+    out, g, g_origin, g_stride, x, origin, stride, before, delay, batch, longest, length, chunk, width, together,
+    first, last,
+):  # fmt: skip
     """`out[j, i] = sum_m g[j, m] * x[i, m - batch * delay[j, i]]`, m < length, for groups first..last of i.
 
     Parameters
@@ -136,20 +121,9 @@ def correlate_rows(
                 for m in range(min(length, head * pair)):
                     copied[row + m] = x[source + m]
             correlate(
-                out_flat,
-                i,
-                g,
-                g_origin,
-                g_stride,
-                copied,
-                reach,
-                copy_stride,
-                delay_flat,
-                -batch,
-                inputs,
-                head,
+                out_flat, i, g, g_origin, g_stride, copied, reach, copy_stride, delay_flat, -batch, inputs, head,
                 outputs,
-            )
+            )  # fmt: skip
     pairs = (length + pair - 1) // pair
     for v in range(head, pairs, chunk):
         count = min(chunk, pairs - v)

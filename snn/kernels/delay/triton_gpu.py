@@ -13,21 +13,18 @@ from snn.dispatch import Backend
 from snn.kernels.delay.numba_cpu import run
 from snn.kernels.delay.plan import plan_of
 from snn.kernels.gpu.triton_here import on_device_of, triton_is_missing, unsupported
+from snn.kernels.layout import rows_of
 
 BLOCK_M, BLOCK_O, BLOCK_I = 128, 16, 16
 """Tile of a program: numbers of a row, outputs, and inputs in the gradient of the weights."""
 
 
-def _rows(x: Tensor) -> Tensor:
-    return x.detach().permute(2, 0, 1).contiguous().view(x.shape[2], -1)
-
-
 def _joined(x: Tensor, history: Tensor | None) -> tuple[Tensor, int]:
     """Rows of the history and what follows, and the place where that begins."""
-    rows = _rows(x)
+    rows = rows_of(x)
     if history is None:
         return rows, 0
-    past = _rows(history)
+    past = rows_of(history)
     return torch.cat([past, rows], 1), past.shape[1]
 
 
@@ -72,7 +69,7 @@ def backward(
     from snn.kernels.delay.triton_kernels import correlate_kernel
 
     steps, batch, inputs = x.shape
-    g, plan = _rows(grad), plan_of(delay)
+    g, plan = rows_of(grad), plan_of(delay)
     grad_weight, grad_x, grad_history = weight.new_empty(0), x.new_empty(0), x.new_empty(0)
     if for_weight:
         rows, origin = _joined(x, history)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from snn.dispatch import same_when_compiled
 LEAST_CAPABILITY = (7, 0)
 
 
+@cache  # asked at every call of every operator
 def triton_is_missing() -> str | None:
     """Why the Triton kernels cannot run; None when triton is installed."""
     if importlib.util.find_spec("triton") is None:

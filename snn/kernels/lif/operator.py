@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from snn.kernels.layout import empty_sequence
+
 PATHS: dict[str, str] = {"numba": "snn.kernels.lif.numba_cpu", "triton": "snn.kernels.lif.triton_gpu"}
 """Path -> module with `forward` and `backward` functions of the operators' arguments."""
 
@@ -51,9 +53,7 @@ def state_of(x: Tensor, shape: torch.Size, first: bool) -> Tensor:
 
 def _like(x: Tensor, first: bool) -> Tensor:
     """Empty memory for a sequence that lies as the kernels leave it."""
-    if first:
-        return x.new_empty(x.shape[2], x.shape[0], x.shape[1]).permute(1, 2, 0)
-    return x.new_empty(x.shape)
+    return empty_sequence(x, *x.shape) if first else x.new_empty(x.shape)
 
 
 def _state_like(state: Tensor, first: bool) -> Tensor:

@@ -13,12 +13,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from snn.kernels.lif.operator import RESETS
 from snn.kernels.native.vectors import Memory, lanes, spread
 
 GROUP = 4
 """Vectors stepped side by side."""
-
-RESETS = ("zero", "subtract", "none")
 
 _INT = ir.IntType(64)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 
+@cache  # asked at every call of every operator
 def numba_is_missing() -> str | None:
     """Why the compiled kernels cannot run; None when numba is installed."""
     if importlib.util.find_spec("numba") is None:

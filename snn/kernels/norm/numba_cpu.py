@@ -9,14 +9,10 @@ import torch
 from torch import Tensor
 
 from snn.dispatch import Backend
+from snn.kernels.layout import rows_of
 from snn.kernels.native.compile import numba_is_missing
 from snn.kernels.native.threads import in_parts
 from snn.kernels.norm import operator
-
-
-def _rows(x: Tensor) -> Tensor:
-    """(T, B, N) as contiguous (N, T * B); no copy where the delayed layer's kernels wrote it."""
-    return x.detach().permute(2, 0, 1).contiguous().view(x.shape[2], -1)
 
 
 def _flat(mask: Tensor | None, rows: Tensor) -> Tensor:
@@ -27,7 +23,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, eps: f
     """y, mean and variance of `ranvier::masked_batch_norm`."""
     from snn.kernels.norm import fused
 
-    rows = _rows(x)
+    rows = rows_of(x)
     flat = _flat(mask, rows)
     weight, bias = weight.detach().contiguous(), bias.detach().contiguous()
     y, mean, var = torch.empty_like(rows), torch.empty_like(weight), torch.empty_like(weight)
@@ -48,7 +44,7 @@ def backward(
     """Gradients of x, weight and bias of `ranvier::masked_batch_norm_grad`."""
     from snn.kernels.norm import fused
 
-    rows, g = _rows(x), _rows(grad)
+    rows, g = rows_of(x), rows_of(grad)
     flat = _flat(mask, rows)
     weight = weight.detach().contiguous()
     out, grad_weight, grad_bias = torch.empty_like(rows), torch.empty_like(weight), torch.empty_like(weight)

@@ -7,10 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-
-def _channel_first(x: Tensor) -> Tensor:
-    """Empty memory for a sequence (T, B, N) that lies channel first."""
-    return x.new_empty(x.shape[2], x.shape[0], x.shape[1]).permute(1, 2, 0)
+from snn.kernels.layout import empty_sequence
 
 
 @torch.library.custom_op(
@@ -28,7 +25,7 @@ def masked_batch_norm(x, weight, bias, mask, eps):
 
 @masked_batch_norm.register_fake
 def _(x, weight, bias, mask, eps):
-    return _channel_first(x), weight.new_empty(weight.shape), weight.new_empty(weight.shape)
+    return empty_sequence(x, *x.shape), weight.new_empty(weight.shape), weight.new_empty(weight.shape)
 
 
 @torch.library.custom_op(
@@ -47,7 +44,7 @@ def masked_batch_norm_grad(grad, x, weight, mean, var, mask, eps):
 
 @masked_batch_norm_grad.register_fake
 def _(grad, x, weight, mean, var, mask, eps):
-    return _channel_first(x), weight.new_empty(weight.shape), weight.new_empty(weight.shape)
+    return empty_sequence(x, *x.shape), weight.new_empty(weight.shape), weight.new_empty(weight.shape)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
