@@ -186,25 +186,25 @@ def matched_width(budget: str, delay: int, data: Path | None) -> int:
 def simulated(folder: Path) -> Path:
     """The simulated participant of this study, made at the first call.
 
+    Converted to the '25 form, whose trials are read one by one: batches of all sessions would load whole '24 files
+    again and again.
+
     Raises
     ------
     DataError
         If it cannot be made.
     """
+    converted = folder.with_name(folder.name + "-25")
+    if not folder.exists():
+        size = ["--sessions", str(SESSIONS), "--trials", str(TRIALS)]
+        _call("simulate", [str(folder), "--format", "b2t24", *size, "--seed", "1"])
+    if not converted.exists():
+        _call("convert", ["recordings", str(folder), "--out", str(converted)])
+    return converted
+
+
+def _call(command: str, arguments: list[str]) -> None:
     from scripts.cli import call
 
-    if not folder.exists():
-        arguments = [
-            str(folder),
-            "--format",
-            "b2t24",
-            "--sessions",
-            str(SESSIONS),
-            "--trials",
-            str(TRIALS),
-            "--seed",
-            "1",
-        ]
-        if code := call("simulate", arguments):
-            raise DataError(f"`ranvier simulate` ended with exit code {code}, so the study stops here")
-    return folder
+    if code := call(command, arguments):
+        raise DataError(f"`ranvier {command}` ended with exit code {code}, so the study stops here")

@@ -59,7 +59,8 @@ def _sheet(rows: Tensor, past: Tensor | None) -> _Sheet:
     lines = -(-(before + length + block) // line)
     stride = (lines + 1 - lines % 2) * line
     padded = -(-number // ROWS) * ROWS
-    memory = np.empty(block + padded * stride + block, rows.numpy().dtype)
+    # Torch's memory begins at a line of the cache.
+    memory = torch.empty(block + padded * stride + block, dtype=rows.dtype).numpy()
     none = rows[:, :0].numpy()
     lay_out(memory, rows.numpy(), none if past is None else past.numpy(), block + before, stride)
     return _Sheet(memory, block + before, stride, before)

@@ -6,9 +6,8 @@ d * B numbers, which stays aligned to whole vectors at the usual batch sizes. Th
 
 from __future__ import annotations
 
-import numpy as np
-
 from snn.kernels.native.compile import compiled
+from snn.kernels.native.memory import scratch
 from snn.kernels.native.vectors import accumulate_1, accumulate_2, accumulate_4, accumulate_8, accumulate_16, correlate
 
 
@@ -55,7 +54,7 @@ def accumulate_rows(y, x, origin, stride, w, delay, bias, step, low, high, begin
     tile = 16 * width
     w_flat, delay_flat = w.ravel(), delay.ravel()
     # The sums of one block of m lie close together: in y they would be a row apart, each in a page of its own.
-    sums = np.empty(outputs * tile, y.dtype)
+    sums = scratch(outputs * tile, y)
     for t in range(first, last):
         m = t * tile
         size = min(tile, length - m)
@@ -109,7 +108,8 @@ def correlate_rows(
     # Where a delay may reach behind the row: that part goes through a copy of the group with zeros in front.
     head = 0 if before >= reach else min((length + pair - 1) // pair, (reach + pair - 1) // pair)
     copy_stride = reach + (head + 1) * pair
-    copied = np.zeros(together * copy_stride, x.dtype)
+    copied = scratch(together * copy_stride, x)
+    copied[:] = 0
     for j in range(outputs):
         for i in range(first * together, last * together):
             out_flat[j * inputs + i] = 0

@@ -23,6 +23,7 @@ from snn.kernels.lif.vectors import (
     spikes_zero,
 )
 from snn.kernels.native.compile import compiled
+from snn.kernels.native.memory import scratch
 
 SCRATCH = 1 << 19
 """Membranes of a unit over the whole sequence, at most so many, that stay in the nearer cache on the way back."""
@@ -137,7 +138,7 @@ def forward_vectors(current, start, spikes, last, beta, threshold, reset, lanes,
     _, steps, width = current.shape
     x, y, begin, end = current.ravel(), spikes.ravel(), start.ravel(), last.ravel()
     size = GROUP * lanes
-    bases, v = np.empty(GROUP, np.int64), np.empty(size, current.dtype)
+    bases, v = np.empty(GROUP, np.int64), scratch(size, current)
     for g in range(first, stop):
         for k in range(GROUP):
             n = (g * GROUP + k) * lanes
@@ -163,8 +164,8 @@ def backward_vectors(
     g_in, x, out = grad.ravel(), current.ravel(), grad_current.ravel()
     begin, g_last, g_start = start.ravel(), grad_last.ravel(), grad_start.ravel()
     size = GROUP * lanes
-    bases, held = np.empty(GROUP, np.int64), np.empty(size, grad.dtype)
-    membranes, slopes = np.empty(steps * size, grad.dtype), np.empty(steps * size, grad.dtype)
+    bases, held = np.empty(GROUP, np.int64), scratch(size, grad)
+    membranes, slopes = scratch(steps * size, grad), scratch(steps * size, grad)
     for g in range(first, stop):
         for k in range(GROUP):
             n = (g * GROUP + k) * lanes
