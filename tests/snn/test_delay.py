@@ -20,6 +20,7 @@ SIZES = [  # T, B, I, O, D
     (40, 2, 33, 18, 7),
     (11, 16, 20, 35, 3),
     (3, 1, 2, 2, 62),
+    (45, 32, 19, 21, 9),  # strips of the batch, more than one block and chunk of each
 ]
 both = pytest.mark.parametrize("backend", every_backend("fixed_delay_linear"))
 

@@ -8,7 +8,7 @@ The path "numba" counts them and chooses; "numba_shifted" and "numba_events" are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,41 +29,11 @@ ROWS = 16
 CHUNK = 16
 """Pairs of vectors of time that stay in the nearest cache during a dense weight gradient."""
 
-CROSSOVER = 0.08
-"""Share of non-zero inputs above which the path "numba" is dense."""
+FORWARD_CROSSOVER, WEIGHT_CROSSOVER = 0.05, 0.08
+"""Share of non-zero inputs above which the path "numba" is dense: forward, and for the gradient of the weights."""
 
-
-class _Sheet(NamedTuple):
-    """Rows of numbers in one block of memory, so far apart that a block of zeros lies between them.
-
-    Row i begins at `origin + i * stride`, after `before` numbers of its past; in front of those, and behind the row,
-    one block of vectors may be read: zeros, but after a row that another row's past follows.
-    """
-
-    data: np.ndarray
-    origin: int
-    stride: int
-    before: int
-
-
-def _sheet(rows: Tensor, past: Tensor | None) -> _Sheet:
-    """Lay out `rows` (N, M) after `past` (N, P), with rows of zeros up to a multiple of `ROWS`."""
-    from snn.kernels.delay.shifted import lay_out
-    from snn.kernels.native.vectors import VECTORS, lanes
-
-    line = lanes(rows.element_size())
-    block = VECTORS * line
-    number, length = rows.shape
-    before = 0 if past is None else past.shape[1]
-    # An odd number of vectors: rows a power of two apart would fall on the same lines of the cache.
-    lines = -(-(before + length + block) // line)
-    stride = (lines + 1 - lines % 2) * line
-    padded = -(-number // ROWS) * ROWS
-    # Torch's memory begins at a line of the cache.
-    memory = torch.empty(block + padded * stride + block, dtype=rows.dtype).numpy()
-    none = rows[:, :0].numpy()
-    lay_out(memory, rows.numpy(), none if past is None else past.numpy(), block + before, stride)
-    return _Sheet(memory, block + before, stride, before)
+SAMPLE = 8
+"""One row in so many is looked at first: where it shows far more spikes than pay off, no others are counted."""
 
 
 class _Events(NamedTuple):
@@ -96,11 +66,20 @@ def _events(parts: list[Tensor], share: float) -> _Events | None:
     return _Events(starts, positions, values)
 
 
-def _chosen_events(rows: Tensor, past: Tensor | None, path: str) -> _Events | None:
+def _chosen_events(rows: Tensor, past: Tensor | None, path: str, crossover: float) -> _Events | None:
     """The events to work on, or None for the dense way."""
-    if path == "numba_shifted":
+    if path == "numba_shifted" or (path == "numba" and _busy(rows, 1.2 * crossover)):
         return None
-    return _events([rows] if past is None else [past, rows], 1.0 if path == "numba_events" else CROSSOVER)
+    return _events([rows] if past is None else [past, rows], 1.0 if path == "numba_events" else crossover)
+
+
+def _busy(rows: Tensor, share: float) -> bool:
+    """Whether more than this share of a sample of the rows is not zero."""
+    from snn.kernels.delay import events
+
+    sample = rows[::SAMPLE]
+    found, _ = events.count(sample.numpy(), np.zeros(len(sample), np.int64), int(share * sample.numel()))
+    return found < 0
 
 
 def _checked_plan(delay: Tensor, max_delay: int) -> Any:
@@ -119,10 +98,9 @@ def forward(
     rows, past = rows_of(x), None if history is None else rows_of(history)
     start = weight.new_zeros(weight.shape[0]) if bias is None else bias
     weight, start = weight.detach().contiguous(), start.detach().contiguous()
-    chosen = _chosen_events(rows, past, path)
+    chosen = _chosen_events(rows, past, path, FORWARD_CROSSOVER)
     if chosen is None:
-        sheet = _sheet(rows, past)
-        y = _accumulate(sheet, rows.shape[1], weight, plan.in_groups(ROWS), start, -batch, 0, rows.shape[1])
+        y = _accumulate(rows, past, weight, plan.in_groups(ROWS), start, batch, -1, plan.highest, 0, steps)
     else:
         y = _scatter(chosen, weight, plan.packed, start, batch, max_delay, 0 if past is None else past.shape[1], rows)
     return y.view(-1, steps, batch).permute(1, 2, 0)
@@ -136,30 +114,27 @@ def backward(
     plan = _checked_plan(delay, max_delay)
     steps, batch, inputs = x.shape
     g = rows_of(grad)
-    laid_out = None
     grad_weight, grad_x, grad_history = weight.new_empty(0), x.new_empty(0), x.new_empty(0)
     if for_weight:
         rows, past = rows_of(x), None if history is None else rows_of(history)
-        chosen = _chosen_events(rows, past, path)
+        chosen = _chosen_events(rows, past, path, WEIGHT_CROSSOVER)
         if chosen is None:
-            laid_out = _sheet(g, None)
-            grad_weight = _correlate(laid_out, _sheet(rows, past), rows.shape, plan, batch, max_delay)
+            grad_weight = _correlate(g, rows, past, plan, batch)
         else:
             before = 0 if past is None else past.shape[1]
             grad_weight = _gather(chosen, g, plan.packed, batch, max_delay, before)
     if for_x or for_history:
         # The gradient of the history is that of x in the bins before the first.
-        lead = max_delay * batch if for_history else 0
+        lead = max_delay if for_history else 0
         start = weight.new_zeros(inputs)
-        length = lead + steps * batch if for_x else lead
-        back = weight.detach().t()
-        source = _sheet(g, None) if laid_out is None else laid_out
-        whole = _accumulate(source, g.shape[1], back, plan.transposed_in_groups(ROWS), start, batch, -lead, length)
+        number = lead + steps if for_x else lead
+        back, delay = weight.detach().t(), plan.transposed_in_groups(ROWS)
+        whole = _accumulate(g, None, back, delay, start, batch, 1, plan.highest, -lead, number)
         whole = whole.view(inputs, -1, batch).permute(1, 2, 0)
         if for_history:
             grad_history = whole[:max_delay]
         if for_x:
-            grad_x = whole[lead // batch :]
+            grad_x = whole[lead:]
         if for_x and for_history:
             # Results of an operator may not share memory.
             grad_x, grad_history = (
@@ -170,44 +145,44 @@ def backward(
 
 
 def _accumulate(
-    sheet: _Sheet, high: int, weight: Tensor, delay: Tensor, bias: Tensor, step: int, begin: int, length: int
-) -> Tensor:
-    """(O, length) of `accumulate_rows` for rows of `high` numbers, over as many threads as torch has.
+    rows: Tensor, past: Tensor | None, weight: Tensor, delay: Tensor, bias: Tensor, batch: int, sign: int, longest: int,
+    begin: int, steps: int,
+) -> Tensor:  # fmt: skip
+    """(O, steps * B) of `accumulate_rows`, over as many threads as torch has.
 
     `weight` is (O, I), `delay` comes in groups.
     """
-    from snn.kernels.delay.shifted import accumulate_rows
-    from snn.kernels.native.vectors import VECTORS, lanes
+    from snn.kernels.delay.shifted import accumulate_rows, tiles_of
+    from snn.kernels.native.vectors import lanes
 
     width = lanes(weight.element_size())
-    block = VECTORS * width
-    y = torch.empty(weight.shape[0], length, dtype=weight.dtype)
-    packed = in_groups(weight, ROWS)
-    arrays = (y.numpy(), sheet.data, sheet.origin, sheet.stride, packed.numpy(), delay.numpy(), bias.numpy())
+    y = torch.empty(weight.shape[0], steps * batch, dtype=weight.dtype)
+    before = rows[:, :0] if past is None else past
+    arrays = [t.numpy() for t in (y, rows, before, in_groups(weight, ROWS), delay, bias)]
 
     def work(first: int, last: int) -> None:
-        accumulate_rows(*arrays, step, -sheet.before - block, high, begin, width, first, last)
+        accumulate_rows(*arrays, batch, sign, longest, begin, width, first, last)
 
-    in_parts(work, -(-length // block))
+    in_parts(work, tiles_of(steps, batch, width))
     return y
 
 
-def _correlate(left: _Sheet, right: _Sheet, shape: Sequence[int], plan: Any, batch: int, longest: int) -> Tensor:
-    """(O, I) of `correlate_rows` for inputs of `shape` (I, M), over as many threads as torch has."""
+def _correlate(g: Tensor, rows: Tensor, past: Tensor | None, plan: Any, batch: int) -> Tensor:
+    """(O, I) of `correlate_rows`, over as many threads as torch has."""
     from snn.kernels.delay.shifted import correlate_rows
     from snn.kernels.native.vectors import lanes, rows_together
 
-    width, together = lanes(right.data.itemsize), rows_together(right.data.itemsize)
-    inputs, length = shape
+    width, together = lanes(rows.element_size()), rows_together(rows.element_size())
     delay = plan.rows_of(together)
-    out = np.empty(delay.shape, right.data.dtype)
-    arrays = (out, left.data, left.origin, left.stride, right.data, right.origin, right.stride, right.before)
+    out = torch.empty(delay.shape, dtype=rows.dtype)
+    before = rows[:, :0] if past is None else past
+    arrays = [t.numpy() for t in (out, g, rows, before, delay)]
 
     def work(first: int, last: int) -> None:
-        correlate_rows(*arrays, delay.numpy(), batch, longest, length, CHUNK, width, together, first, last)
+        correlate_rows(*arrays, batch, plan.highest, CHUNK, width, together, first, last)
 
     in_parts(work, delay.shape[1] // together)
-    return torch.from_numpy(out)[:, :inputs].contiguous()
+    return out[:, : rows.shape[0]].contiguous()
 
 
 def _scatter(
@@ -247,6 +222,8 @@ def run(
     *, path: str = "numba",
 ) -> Tensor:  # fmt: skip
     """Apply the layer to `x` (T, B, I) that follows `history` (max_delay, B, I), or silence; returns (T, B, O)."""
+    # Turned round here and not in the operator, which would do it again on the way back.
+    x = x.permute(2, 0, 1).contiguous().permute(1, 2, 0)
     return operator.fixed_delay_linear(x, weight, delay, bias, history, max_delay, path)
 
 
@@ -267,7 +244,9 @@ def _backend(name: str, priority: int, summary: str) -> Backend:
 
 
 BACKENDS = (
-    _backend("numba", 100, f"compiled; over the spikes below {CROSSOVER:.0%} activity, else shifted accumulation"),
+    _backend(
+        "numba", 100, f"compiled; over the spikes below {FORWARD_CROSSOVER:.0%} activity, else shifted accumulation"
+    ),
     _backend("numba_shifted", 60, "compiled shifted accumulation, whatever the activity"),
     _backend("numba_events", 50, "compiled, over the spikes alone, whatever the activity"),
 )

@@ -133,26 +133,45 @@ def backward(
 
 
 @compiled
+def _places(bases, ends, group, vectors, lanes, width, steps):
+    """Where the vectors of a group begin in (P, T, Q) and in (P, Q); the last group may hold its last vector twice."""
+    for k in range(GROUP):
+        n = min(group * GROUP + k, vectors - 1) * lanes
+        bases[k] = n // width * width * steps + n % width
+        ends[k] = n
+
+
+@compiled
+def _take(held, plane, ends, lanes):
+    for k in range(GROUP):
+        for lane in range(lanes):
+            held[k * lanes + lane] = plane[ends[k] + lane]
+
+
+@compiled
+def _give(held, plane, ends, lanes):
+    for k in range(GROUP):
+        for lane in range(lanes):
+            plane[ends[k] + lane] = held[k * lanes + lane]
+
+
+@compiled
 def forward_vectors(current, start, spikes, last, beta, threshold, reset, lanes, first, stop):
     """As `forward`, for Q of whole vectors: groups first..stop of `GROUP` vectors."""
     _, steps, width = current.shape
     x, y, begin, end = current.ravel(), spikes.ravel(), start.ravel(), last.ravel()
-    size = GROUP * lanes
-    bases, v = np.empty(GROUP, np.int64), scratch(size, current)
+    size, vectors = GROUP * lanes, start.size // lanes
+    bases, ends, v = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64), scratch(size, current)
     for g in range(first, stop):
-        for k in range(GROUP):
-            n = (g * GROUP + k) * lanes
-            bases[k] = n // width * width * steps + n % width
-        for k in range(size):
-            v[k] = begin[g * size + k]
+        _places(bases, ends, g, vectors, lanes, width, steps)
+        _take(v, begin, ends, lanes)
         if reset == 0:
             spikes_zero(x, y, bases, 0, 0, 0, width, v, beta, threshold, steps)
         elif reset == 1:
             spikes_subtract(x, y, bases, 0, 0, 0, width, v, beta, threshold, steps)
         else:
             spikes_none(x, y, bases, 0, 0, 0, width, v, beta, threshold, steps)
-        for k in range(size):
-            end[g * size + k] = v[k]
+        _give(v, end, ends, lanes)
 
 
 @compiled
@@ -163,15 +182,12 @@ def backward_vectors(
     _, steps, width = grad.shape
     g_in, x, out = grad.ravel(), current.ravel(), grad_current.ravel()
     begin, g_last, g_start = start.ravel(), grad_last.ravel(), grad_start.ravel()
-    size = GROUP * lanes
-    bases, held = np.empty(GROUP, np.int64), scratch(size, grad)
+    size, vectors = GROUP * lanes, start.size // lanes
+    bases, ends, held = np.empty(GROUP, np.int64), np.empty(GROUP, np.int64), scratch(size, grad)
     membranes, slopes = scratch(steps * size, grad), scratch(steps * size, grad)
     for g in range(first, stop):
-        for k in range(GROUP):
-            n = (g * GROUP + k) * lanes
-            bases[k] = n // width * width * steps + n % width
-        for k in range(size):
-            held[k] = begin[g * size + k]
+        _places(bases, ends, g, vectors, lanes, width, steps)
+        _take(held, begin, ends, lanes)
         if reset == 0:
             membranes_zero(x, membranes, bases, 0, lanes, size, width, held, beta, threshold, steps)
         elif reset == 1:
@@ -179,13 +195,11 @@ def backward_vectors(
         else:
             membranes_none(x, membranes, bases, 0, lanes, size, width, held, beta, threshold, steps)
         _slope(kind, a, threshold, membranes, slopes)
-        for k in range(size):
-            held[k] = g_last[g * size + k]
+        _take(held, g_last, ends, lanes)
         if reset == 0:
             back_zero(g_in, out, bases, 0, width, membranes, slopes, held, beta, threshold, steps)
         elif reset == 1:
             back_subtract(g_in, out, bases, 0, width, membranes, slopes, held, beta, threshold, steps)
         else:
             back_none(g_in, out, bases, 0, width, membranes, slopes, held, beta, threshold, steps)
-        for k in range(size):
-            g_start[g * size + k] = held[k]
+        _give(held, g_start, ends, lanes)

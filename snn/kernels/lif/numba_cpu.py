@@ -64,8 +64,8 @@ def _way(x: Tensor, any_width: Callable[..., None], whole_vectors: Callable[...,
 
     planes, steps, width = x.shape
     size = lanes(x.element_size())
-    if width % size == 0 and planes * width % (size * fused.GROUP) == 0:
-        return whole_vectors, size, planes * width // (size * fused.GROUP)
+    if width % size == 0:
+        return whole_vectors, size, -(-planes * width // (size * fused.GROUP))
     # Many rows are work for all threads already.
     unit = fused.unit_of(steps, width, max(1, torch.get_num_threads() // max(1, planes)))
     return any_width, unit, planes * -(-width // unit)

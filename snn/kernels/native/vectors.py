@@ -83,24 +83,19 @@ def _widened(builder: Any, number: Any, signed: bool) -> Any:
     return builder.sext(number, _INT) if signed else builder.zext(number, _INT)
 
 
-def _clamp(builder: Any, value: Any, low: Any, high: Any) -> Any:
-    above = builder.select(builder.icmp_signed("<", value, low), low, value)
-    return builder.select(builder.icmp_signed(">", above, high), high, above)
-
-
 def _accumulating(module: Any, number: Any, delay: Any, signed: bool, width: int, vectors: int) -> Any:
     """A function of its own for the loops of `accumulate`: among others its registers would not be enough."""
     name = f"ranvier.accumulate.{number}.{delay}.{signed}.{vectors}"
     if name in module.globals:
         return module.globals[name]
     pointers = [number.as_pointer(), number.as_pointer(), number.as_pointer(), delay.as_pointer()]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [*pointers, *[_INT] * 7]), name)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [*pointers, *[_INT] * 4]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     for argument in function.args[:4]:
         argument.add_attribute("noalias")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    sums, x, w, delays, stride, start, step, lowest, highest, count, outputs = function.args
+    sums, x, w, delays, stride, step, count, outputs = function.args
     kind = ir.VectorType(number, width)
 
     def vector_at(pointer: Any, place: int) -> Any:
@@ -118,8 +113,7 @@ def _accumulating(module: Any, number: Any, delay: Any, signed: bool, width: int
         with cgutils.for_range(builder, count, intp=_INT) as loop:
             factor = spread(builder, builder.load(builder.gep(own_w, [loop.index])), kind)
             delayed = _widened(builder, builder.load(builder.gep(own_delays, [loop.index])), signed)
-            moved = _clamp(builder, builder.add(start, builder.mul(delayed, step)), lowest, highest)
-            row = builder.gep(x, [builder.add(builder.mul(loop.index, stride), moved)])
+            row = builder.gep(x, [builder.add(builder.mul(loop.index, stride), builder.mul(delayed, step))])
             for k, place in enumerate(places):
                 value = builder.load(vector_at(row, k), align=size)
                 builder.store(_multiply_add(builder, factor, value, builder.load(place)), place)
@@ -131,24 +125,24 @@ def _accumulating(module: Any, number: Any, delay: Any, signed: bool, width: int
 
 def _make_accumulate(vectors: int) -> Any:
     @intrinsic
-    def accumulate(typing, sums, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count, outputs):
-        """`sums[j, k] += sum_i w[w_at + j * count + i] * x[x_at + i * x_stride + from_ji + k]`, i < count.
+    def accumulate(typing, sums, x, x_at, x_stride, w, w_at, delay, step, count, outputs):
+        """`sums[j, k] += sum_i w[w_at + j * count + i] * x[x_at + i * x_stride + step * d_ji + k]`, i < count.
 
-        For j < outputs, k over so many vectors; rows of `sums` are `VECTORS` vectors apart. `from_ji` is `m + step *
-        delay[w_at + j * count + i]`, held between `low` and `high`.
+        For j < outputs, k over so many vectors; rows of `sums` are `VECTORS` vectors apart. `d_ji` is `delay[w_at + j *
+        count + i]`.
         """
-        signature = types.void(sums, x, x_at, x_stride, w, w_at, delay, m, step, low, high, count, outputs)
+        signature = types.void(sums, x, x_at, x_stride, w, w_at, delay, step, count, outputs)
 
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             target, source, weight, shift = (Memory(context, builder, sig.args[k], args[k]) for k in (0, 1, 4, 6))
-            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (2, 3, 5, *range(7, 13))]
-            x_from, stride, w_from, start, each, lowest, highest, number, rows = wide
+            wide = [context.cast(builder, args[k], sig.args[k], types.int64) for k in (2, 3, 5, 7, 8, 9)]
+            x_from, stride, w_from, each, number, rows = wide
             function = _accumulating(
                 builder.module, context.get_data_type(sig.args[0].dtype), context.get_data_type(sig.args[6].dtype),
                 sig.args[6].dtype.signed, lanes(target.itemsize), vectors,
             )  # fmt: skip
             pointers = [target.data, source.pointer(x_from), weight.pointer(w_from), shift.pointer(w_from)]
-            builder.call(function, [*pointers, stride, start, each, lowest, highest, number, rows])
+            builder.call(function, [*pointers, stride, each, number, rows])
             return context.get_dummy_value()
 
         return signature, generate
@@ -273,3 +267,18 @@ def _sum_each(builder: Any, vectors: list[Any], width: int) -> Any:
     firsts = builder.shuffle_vector(vectors[0], nothing, ir.Constant(halves, list(range(0, width, 2))))
     seconds = builder.shuffle_vector(vectors[0], nothing, ir.Constant(halves, list(range(1, width, 2))))
     return builder.fadd(firsts, seconds)
+
+
+@intrinsic
+def move(typing, target, target_at, source, source_at):
+    """Copy one vector from a place of the array `source` to one of `target`."""
+    signature = types.void(target, target_at, source, source_at)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        to, of = (Memory(context, builder, sig.args[k], args[k]) for k in (0, 2))
+        there, here = (context.cast(builder, args[k], sig.args[k], types.int64) for k in (1, 3))
+        kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), lanes(to.itemsize))
+        to.put(there, of.vector(here, kind))
+        return context.get_dummy_value()
+
+    return signature, generate
