@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,17 @@ from torch import Tensor, nn
 
 import snn
 from scripts.benches import peers
-from scripts.benches.timing import Row, add_common_arguments, finish, prepare, rows_of, side_by_side, watched
+from scripts.benches.timing import (
+    Limit,
+    Row,
+    add_common_arguments,
+    finish,
+    peak_mib,
+    prepare,
+    rows_of,
+    side_by_side,
+    watched,
+)
 from snn.functional import fixed_delay_linear, lif
 
 HELP = """\
@@ -23,6 +34,7 @@ are medians over medians of the same run; the fastest calls are printed too, whi
 """
 
 STEPS, BATCH, NEURONS, DELAY = 100, 16, 512, 32
+LONG = 1000
 ACTIVITIES = (0.02, 0.05, 0.1, 0.2, 0.5)
 DELAYS = (8, 16, 32, 62)
 LIF_SHAPE = (256, 32, 512)
@@ -38,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Verify, time, print; 0 when every promise held."""
     prepare(args)
     rows: list[Row] = []
-    notes: list[str] = []
+    notes: list[str | Limit] = []
     for name in args.only:
         with watched(notes):
             rows += SECTIONS[name](args, notes)
@@ -47,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
     return finish(args, "bench kernels", rows, notes)
 
 
-def spikes(activity: float, device: str) -> Tensor:
+def spikes(activity: float, device: str, steps: int = STEPS) -> Tensor:
     """Binary input (T, B, N) as the neurons' kernels leave it in memory."""
-    return (torch.rand(NEURONS, STEPS, BATCH, device=device) < activity).float().permute(1, 2, 0)
+    return (torch.rand(NEURONS, steps, BATCH, device=device) < activity).float().permute(1, 2, 0)
 
 
 def layer(delay: int, device: str) -> tuple[Tensor, Tensor]:
@@ -76,7 +88,7 @@ class Convolution:
         return F.conv1d(F.pad(x.permute(1, 2, 0), (self.longest, 0)), self.kernel).permute(2, 0, 1)
 
 
-def forward(args: argparse.Namespace, notes: list[str]) -> list[Row]:
+def forward(args: argparse.Namespace, notes: list[str | Limit]) -> list[Row]:
     """Forward passes over activity."""
     rows = []
     weight, delay = layer(DELAY, args.device)
@@ -105,7 +117,7 @@ def _ways(device: str) -> tuple[str, ...]:
     return ("numba_shifted", "numba_events") if device == "cpu" else ()
 
 
-def training(args: argparse.Namespace, notes: list[str]) -> list[Row]:
+def training(args: argparse.Namespace, notes: list[str | Limit]) -> list[Row]:
     """Forward and backward at two activities."""
     rows = []
     weight, delay = layer(DELAY, args.device)
@@ -134,7 +146,7 @@ def training(args: argparse.Namespace, notes: list[str]) -> list[Row]:
     return rows
 
 
-def delays(args: argparse.Namespace, notes: list[str]) -> list[Row]:
+def delays(args: argparse.Namespace, notes: list[str | Limit]) -> list[Row]:
     """Time and memory over the longest delay; a row's ratio is its cost over the one of the shortest."""
     x = spikes(0.1, args.device)
     calls: dict[str, Callable[[], Tensor]] = {}
@@ -149,19 +161,27 @@ def delays(args: argparse.Namespace, notes: list[str]) -> list[Row]:
     case = f"delayed layer, forward, over the longest delay, T={STEPS} B={BATCH} N={NEURONS}, 10% spikes (x: over D=8)"
     rows = rows_of(case, results, "D=8")
     first, last = results["D=8"], results[f"D={DELAYS[-1]}"]
-    held = last.median / first.median <= 1.25
-    notes.append(
-        f"D={DELAYS[-1]} over D=8: time {last.median / first.median:.2f} (promised 1.25: {'yes' if held else 'NO'})"
-    )
-    if first.peak_mib and last.peak_mib:
-        share = last.peak_mib / first.peak_mib
-        notes.append(
-            f"D={DELAYS[-1]} over D=8: peak memory {share:.2f} (promised 1.1: {'yes' if share <= 1.1 else 'NO'})"
-        )
+    over = f"D={DELAYS[-1]} over D=8"
+    notes.append(Limit(f"{over}: time", last.median / first.median, 1.25))
+    memory = [mib for mib in (_peak_of_long(longest, args.device) for longest in (8, DELAYS[-1])) if mib]
+    if len(memory) == 2:
+        notes.append(Limit(f"{over}: peak memory at T={LONG}", memory[1] / memory[0], 1.1))
     return rows
 
 
-def neuron(args: argparse.Namespace, notes: list[str]) -> list[Row]:
+def _peak_of_long(longest: int, device: str) -> float | None:
+    """Peak memory of a call on many steps: the system hands out memory in pieces of megabytes, which a short one takes
+    two or three of."""
+    weight, delay = layer(longest, device)
+    x = spikes(0.1, device, LONG)
+    with torch.no_grad():
+        call = partial(_delayed, x, weight, delay, longest)
+        call()
+        found = [mib for mib in (peak_mib(call, device) for _ in range(5)) if mib]
+    return statistics.median(found) if found else None
+
+
+def neuron(args: argparse.Namespace, notes: list[str | Limit]) -> list[Row]:
     """Forward and backward of the neuron beside the peers."""
     current = (1.2 * torch.randn(LIF_SHAPE, device=args.device)).requires_grad_()
     found, missing = peers.installed()
@@ -201,7 +221,7 @@ def neuron(args: argparse.Namespace, notes: list[str]) -> list[Row]:
     return rows_of(case, results, "ours", promised)
 
 
-SECTIONS: dict[str, Callable[[argparse.Namespace, list[str]], list[Row]]] = {
+SECTIONS: dict[str, Callable[[argparse.Namespace, list[str | Limit]], list[Row]]] = {
     "forward": forward,
     "training": training,
     "delays": delays,

@@ -149,7 +149,7 @@ def _waiter(device: str) -> Callable[[], None]:
 
 
 @contextmanager
-def watched(warnings: list[str]) -> Iterator[None]:
+def watched(warnings: list[Any]) -> Iterator[None]:
     """Add a warning when others used the machine inside the block."""
     before, mine, start = _machine_seconds(), time.process_time(), time.perf_counter()
     yield
@@ -230,6 +230,24 @@ def print_tables(title: str, rows: Sequence[Row], notes: Sequence[str]) -> None:
         console.print(f"note: {note}", style="yellow", highlight=False, markup=False)
 
 
+@dataclass(frozen=True)
+class Limit:
+    """A figure that should stay below a limit, among the notes: `what`, then `found` with its `unit`."""
+
+    what: str
+    found: float
+    most: float
+    unit: str = ""
+
+    @property
+    def held(self) -> bool:
+        """Whether the limit was kept."""
+        return self.found <= self.most
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.found:.2f}{self.unit} (promised {self.most}: {'yes' if self.held else 'NO'})"
+
+
 def _short(number: float) -> str:
     """Three significant digits, never with an exponent."""
     return f"{number:.0f}" if number >= 100 else f"{number:#.3g}"
@@ -245,17 +263,19 @@ def _content(rows: Sequence[Row], notes: Sequence[str]) -> dict[str, Any]:
     return {"machine": machine(), "verified": True, "rows": [asdict(row) for row in rows], "notes": list(notes)}
 
 
-def finish(args: Any, title: str, rows: Sequence[Row], notes: Sequence[str], *, held: bool = True) -> int:
-    """Print (or dump) and write the results; 0 when every promise held (those of `rows`, and `held`), else 1."""
-    missed = sum(row.least is not None and row.ratio < row.least for row in rows) + (not held)
+def finish(args: Any, title: str, rows: Sequence[Row], notes: Sequence[str | Limit]) -> int:
+    """Print (or dump) and write the results; 1 when a ratio promised in `rows` or a limit in `notes` was missed."""
+    missed = sum(row.least is not None and row.ratio < row.least for row in rows)
+    missed += sum(isinstance(note, Limit) and not note.held for note in notes)
+    lines = [str(note) for note in notes]
     if missed:
-        notes = [*notes, f"{missed} of the promised ratios or limits were missed in this run, so the exit code is 1"]
+        lines += [f"{missed} of the promised ratios or limits were missed in this run, so the exit code is 1"]
     if args.json:
-        print(json.dumps(_content(rows, notes), indent=2))
+        print(json.dumps(_content(rows, lines), indent=2))
     else:
-        print_tables(title, rows, notes)
+        print_tables(title, rows, lines)
     if args.out is not None:
-        write_results(args.out, rows, notes)
+        write_results(args.out, rows, lines)
     return 1 if missed else 0
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from snn.kernels.native.compile import compiled
-from snn.kernels.native.vectors import multiply_add
+from snn.kernels.native.vectors import differing, lowest_bit, multiply_add
 
 ROWS = 4
 """Outputs that share one walk over the spikes of an input; their sums stay in the nearest cache."""
@@ -26,47 +26,83 @@ def _counts_in_vectors(function):
 
 
 @_counts_in_vectors
-def _count(x):
-    """Non-zero numbers and ones of x (M,)."""
-    one, zero = x.dtype.type(1), x.dtype.type(0)
-    found, ones = 0, 0
+def _count_row(x):
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    found = 0
     for first in range(0, x.shape[0], SPAN):
-        part = x[first : first + SPAN]
-        a, b = zero, zero
+        part, here = x[first : first + SPAN], zero
         for m in range(part.shape[0]):
-            a += one if part[m] != zero else zero
-            b += one if part[m] == one else zero
-        found += int(a)
-        ones += int(b)
-    return found, ones
+            here += one if part[m] != zero else zero
+        found += int(here)
+    return found
 
 
 @compiled
-def count(x, counts, most):
-    """Non-zero numbers of each row of x (I, M) into `counts`; their number and that of ones, or -1 for above `most`."""
-    total, ones = 0, 0
+def count(x):
+    """Non-zero numbers of x (I, M)."""
+    found = 0
     for i in range(x.shape[0]):
-        found, found_ones = _count(x[i])
-        counts[i] += found
-        total += found
-        ones += found_ones
-        if total > most:
+        found += _count_row(x[i])
+    return found
+
+
+@compiled
+def _find_in_row(row, shift, at, positions, width):
+    """`find` for one row; its positions go from `at` on."""
+    zero, one = row.dtype.type(0), row.dtype.type(1)
+    most, others = positions.shape[0], 0
+    whole = row.shape[0] // width * width
+    for m in range(0, whole, width):
+        bits = differing(row, m, zero)
+        if bits == 0:
+            continue
+        if at + width > most:
             return -1, 0
-    return total, ones
+        if bits & differing(row, m, one):
+            others += 1
+        while bits != 0:
+            positions[at] = np.uint64(m + shift) + lowest_bit(bits)
+            at += 1
+            bits &= bits - np.uint64(1)
+    for m in range(whole, row.shape[0]):
+        if row[m] != zero:
+            if at == most:
+                return -1, 0
+            others += row[m] != one
+            positions[at] = m + shift
+            at += 1
+    return at, others
 
 
 @compiled
-def gather(x, shift, cursor, positions, values):
-    """Position (plus `shift`) and value of every non-zero number of x (I, M), row i from `cursor[i]` on."""
+def find(past, x, starts, positions, width):
+    """Where the non-zero numbers of each row of `past` (I, P) and then x (I, M) are, counted from the past's first.
+
+    Row i's positions are `starts[i]..starts[i + 1]`. Returns their number, or -1 where `positions` might not take them
+    and `width` more, and whether they are all ones.
+    """
+    at, others, behind = 0, 0, past.shape[1]
+    starts[0] = 0
     for i in range(x.shape[0]):
-        at = cursor[i]
-        for m in range(x.shape[1]):
-            if x[i, m] != 0:
-                positions[at] = m + shift
-                if values.shape[0]:
-                    values[at] = x[i, m]
-                at += 1
-        cursor[i] = at
+        at, found = _find_in_row(past[i], 0, at, positions, width)
+        others += found
+        if at >= 0:
+            at, found = _find_in_row(x[i], behind, at, positions, width)
+            others += found
+        if at < 0:
+            return -1, False
+        starts[i + 1] = at
+    return at, others == 0
+
+
+@compiled
+def take(past, x, starts, positions, values):
+    """The numbers at the `positions` that `find` found."""
+    before = past.shape[1]
+    for i in range(x.shape[0]):
+        for e in range(starts[i], starts[i + 1]):
+            m = np.int64(positions[e])
+            values[e] = past[i, m] if m < before else x[i, m - before]
 
 
 @compiled

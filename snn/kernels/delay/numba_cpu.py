@@ -18,13 +18,14 @@ from torch import Tensor
 
 from snn.dispatch import Backend
 from snn.kernels.delay import operator
-from snn.kernels.delay.plan import in_groups, plan_of
+from snn.kernels.delay.plan import DelayPlan, in_groups, plan_of
 from snn.kernels.layout import rows_of
 from snn.kernels.native.compile import numba_is_missing
 from snn.kernels.native.threads import in_parts
 
-ROWS = 16
-"""Rows of the source that stay in the nearest cache during a dense forward pass."""
+ROWS, NEAREST = 16, 48 * 1024
+"""Rows of the source that stay in the nearest cache during a dense forward pass, half as many where they are too long
+for so many bytes of it."""
 
 CHUNK = 16
 """Pairs of vectors of time that stay in the nearest cache during a dense weight gradient."""
@@ -44,25 +45,21 @@ class _Events(NamedTuple):
     values: np.ndarray
 
 
-def _events(parts: list[Tensor], share: float) -> _Events | None:
-    """Events of rows (I, M) that follow each other in time; None when more than this share of the numbers are."""
+def _events(rows: Tensor, past: Tensor | None, share: float) -> _Events | None:
+    """Events of `rows` (I, M) after those of `past`; None when more than this share of the numbers are."""
     from snn.kernels.delay import events
+    from snn.kernels.native.vectors import lanes
 
-    inputs = parts[0].shape[0]
-    size = sum(part.numel() for part in parts)
-    counts, total, ones = np.zeros(inputs, np.int64), 0, 0
-    for part in parts:
-        found, of_one = events.count(part.numpy(), counts, int(share * size) - total)
-        if found < 0:
-            return None
-        total, ones = total + found, ones + of_one
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    positions = np.empty(total, np.uint32)
-    values = np.empty(0 if ones == total else total, parts[0].numpy().dtype)
-    cursor, shift = starts[:-1].copy(), 0
-    for part in parts:
-        events.gather(part.numpy(), shift, cursor, positions, values)
-        shift += part.shape[1]
+    parts = (rows[:, :0] if past is None else past).numpy(), rows.numpy()
+    width = lanes(rows.element_size())
+    starts = np.empty(len(rows) + 1, np.int64)
+    positions = np.empty(int(share * (parts[0].size + parts[1].size)) + width, np.uint32)
+    total, ones = events.find(*parts, starts, positions, width)
+    if total < 0:
+        return None
+    values = np.empty(0 if ones else total, parts[0].dtype)
+    if values.size:
+        events.take(*parts, starts, positions, values)
     return _Events(starts, positions, values)
 
 
@@ -70,19 +67,18 @@ def _chosen_events(rows: Tensor, past: Tensor | None, path: str, crossover: floa
     """The events to work on, or None for the dense way."""
     if path == "numba_shifted" or (path == "numba" and _busy(rows, 1.2 * crossover)):
         return None
-    return _events([rows] if past is None else [past, rows], 1.0 if path == "numba_events" else crossover)
+    return _events(rows, past, 1.0 if path == "numba_events" else crossover)
 
 
 def _busy(rows: Tensor, share: float) -> bool:
     """Whether more than this share of a sample of the rows is not zero."""
     from snn.kernels.delay import events
 
-    sample = rows[::SAMPLE]
-    found, _ = events.count(sample.numpy(), np.zeros(len(sample), np.int64), int(share * sample.numel()))
-    return found < 0
+    sample = rows[::SAMPLE].numpy()
+    return events.count(sample) > share * sample.size
 
 
-def _checked_plan(delay: Tensor, max_delay: int) -> Any:
+def _checked_plan(delay: Tensor, max_delay: int) -> DelayPlan:
     plan = plan_of(delay)
     if plan.lowest < 0 or plan.highest > max_delay:
         raise ValueError(f"fixed_delay_linear: delays must lie in 0..{max_delay}; found {plan.lowest}..{plan.highest}")
@@ -100,7 +96,7 @@ def forward(
     weight, start = weight.detach().contiguous(), start.detach().contiguous()
     chosen = _chosen_events(rows, past, path, FORWARD_CROSSOVER)
     if chosen is None:
-        y = _accumulate(rows, past, weight, plan.in_groups(ROWS), start, batch, -1, plan.highest, 0, steps)
+        y = _accumulate(rows, past, weight, plan, start, batch, -1, 0, steps)
     else:
         y = _scatter(chosen, weight, plan.packed, start, batch, max_delay, 0 if past is None else past.shape[1], rows)
     return y.view(-1, steps, batch).permute(1, 2, 0)
@@ -128,8 +124,7 @@ def backward(
         lead = max_delay if for_history else 0
         start = weight.new_zeros(inputs)
         number = lead + steps if for_x else lead
-        back, delay = weight.detach().t(), plan.transposed_in_groups(ROWS)
-        whole = _accumulate(g, None, back, delay, start, batch, 1, plan.highest, -lead, number)
+        whole = _accumulate(g, None, weight.detach().t(), plan, start, batch, 1, -lead, number)
         whole = whole.view(inputs, -1, batch).permute(1, 2, 0)
         if for_history:
             grad_history = whole[:max_delay]
@@ -145,29 +140,29 @@ def backward(
 
 
 def _accumulate(
-    rows: Tensor, past: Tensor | None, weight: Tensor, delay: Tensor, bias: Tensor, batch: int, sign: int, longest: int,
-    begin: int, steps: int,
+    rows: Tensor, past: Tensor | None, weight: Tensor, plan: DelayPlan, bias: Tensor, batch: int, sign: int, begin: int,
+    steps: int,
 ) -> Tensor:  # fmt: skip
-    """(O, steps * B) of `accumulate_rows`, over as many threads as torch has.
-
-    `weight` is (O, I), `delay` comes in groups.
-    """
-    from snn.kernels.delay.shifted import accumulate_rows, tiles_of
-    from snn.kernels.native.vectors import lanes
+    """(O, steps * B) of `accumulate_rows`, over as many threads as torch has; `weight` is (O, I)."""
+    from snn.kernels.delay.shifted import accumulate_rows, strip_of, tiles_of
+    from snn.kernels.native.vectors import VECTORS, lanes
 
     width = lanes(weight.element_size())
     y = torch.empty(weight.shape[0], steps * batch, dtype=weight.dtype)
+    window = (plan.highest * strip_of(batch, width) + VECTORS * width) * y.element_size()
+    together = ROWS if ROWS * window <= NEAREST else ROWS // 2
+    delay = plan.in_groups(together) if sign < 0 else plan.transposed_in_groups(together)
     before = rows[:, :0] if past is None else past
-    arrays = [t.numpy() for t in (y, rows, before, in_groups(weight, ROWS), delay, bias)]
+    arrays = [t.numpy() for t in (y, rows, before, in_groups(weight, together), delay, bias)]
 
     def work(first: int, last: int) -> None:
-        accumulate_rows(*arrays, batch, sign, longest, begin, width, first, last)
+        accumulate_rows(*arrays, batch, sign, plan.highest, begin, width, first, last)
 
     in_parts(work, tiles_of(steps, batch, width))
     return y
 
 
-def _correlate(g: Tensor, rows: Tensor, past: Tensor | None, plan: Any, batch: int) -> Tensor:
+def _correlate(g: Tensor, rows: Tensor, past: Tensor | None, plan: DelayPlan, batch: int) -> Tensor:
     """(O, I) of `correlate_rows`, over as many threads as torch has."""
     from snn.kernels.delay.shifted import correlate_rows
     from snn.kernels.native.vectors import lanes, rows_together

@@ -282,3 +282,30 @@ def move(typing, target, target_at, source, source_at):
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@intrinsic
+def differing(typing, source, source_at, number):
+    """Bit k of the result says that number k of the vector at a place of the array `source` is not `number`."""
+    signature = types.uint64(source, source_at, number)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        memory = Memory(context, builder, sig.args[0], args[0])
+        here = context.cast(builder, args[1], sig.args[1], types.int64)
+        width = lanes(memory.itemsize)
+        kind = ir.VectorType(context.get_data_type(sig.args[0].dtype), width)
+        unequal = builder.fcmp_unordered("!=", memory.vector(here, kind), spread(builder, args[2], kind))
+        return builder.zext(builder.bitcast(unequal, ir.IntType(width)), _INT)
+
+    return signature, generate
+
+
+@intrinsic
+def lowest_bit(typing, bits):
+    """Number of zeros below the lowest bit that is set."""
+    signature = types.uint64(types.uint64)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return signature, generate
