@@ -98,9 +98,9 @@ def bootstrap_interval(
 
 
 def bootstrap_difference(
-    refs: Sequence[Labels],
-    hyps_a: Sequence[Labels],
-    hyps_b: Sequence[Labels],
+    edits_a: Sequence[int],
+    edits_b: Sequence[int],
+    lengths: Sequence[int],
     *,
     level: float = 0.95,
     n_resamples: int = 2000,
@@ -109,11 +109,19 @@ def bootstrap_difference(
     """PER of ``a`` minus PER of ``b`` on the same sentences, with its paired bootstrap interval.
 
     Each resample draws the same sentences for both, so what makes a sentence hard for both falls out.
+
+    Parameters
+    ----------
+    edits_a, edits_b : (n,)
+        Edits of each sentence, see `edits_and_lengths`.
+    lengths : (n,)
+        Reference phonemes of each sentence.
+    level, n_resamples, seed
+        As in `bootstrap_interval`.
     """
-    edits_a, lengths = edits_and_lengths(refs, hyps_a)
-    edits_b, _ = edits_and_lengths(refs, hyps_b)
-    difference = edits_a - edits_b
+    difference = np.asarray(edits_a, np.int64) - np.asarray(edits_b, np.int64)
+    phonemes = np.asarray(lengths, np.int64)
     times = _resampled(len(difference), n_resamples, seed)
     with np.errstate(invalid="ignore", divide="ignore"):
-        samples = (times @ difference) / (times @ lengths)
-    return _interval(float(difference.sum() / lengths.sum()), samples, level)
+        samples = (times @ difference) / (times @ phonemes)
+    return _interval(float(difference.sum() / phonemes.sum()), samples, level)

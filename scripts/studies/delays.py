@@ -10,6 +10,7 @@ from typing import Any
 
 from neuro import DataError
 from scripts.output import only_one
+from scripts.studies.records import read_record
 from scripts.studies.runs import Run, run_all
 
 HELP = """\
@@ -21,7 +22,8 @@ Controls, at the longest delay but one: "layer" (one delay for all connections o
 neuron's connections), "shuffled" (the trained network with its delays dealt out anew), "learned" (delays trained as in
 DCLS, a ceiling: as wide as the spiking network, so with more parameters, and many times as slow).
 
-Stop it with Ctrl-C whenever you like: the same command goes on where it stopped.
+Stop it with Ctrl-C whenever you like: the same command goes on where it stopped. Each finished run leaves a record
+beside the page (docs/results/delays/RUN.json); what has one is not trained again, even where the runs are gone.
 
 examples:
   ranvier study delays                                                   the whole sweep
@@ -91,7 +93,7 @@ class Arm:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``ranvier study delays``."""
     add = parser.add_argument
-    add("--data", type=Path, help="recording to use (default: simulate a participant, form '24, seed 1)")
+    add("--data", type=Path, help="recording to use (default: simulate a participant, seed 1)")
     add("--budget", default="500k", help="core parameters of every decoder (default: 500k)")
     add(
         "--max-delays", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32],
@@ -105,6 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch-size", type=int, default=16, help="trials an update (default: 16)")
     add("--workers", type=int, default=2, help="runs at a time, one thread each (default: 2)")
     add("--runs", type=Path, default=Path("runs/study-delays"), help="folder of the runs (default: runs/study-delays)")
+    add("--only-page", action="store_true", help="train nothing: write the page from the runs that are finished")
     add("--out", type=Path, default=Path("docs/results"), help="folder of the page (default: docs/results)")
 
 
@@ -112,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     """Train what is missing, score it, write the page."""
     from rich.console import Console
 
-    from scripts.studies.delays_page import write_page
+    from scripts.studies.delays_page import page_path, write_page
 
     console = Console()
     for name in ("updates", "batch_size", "workers", "control_delay"):
@@ -123,14 +126,22 @@ def run(args: argparse.Namespace) -> int:
             "the control 'shuffled' takes the networks of the control delay, which must be among --max-delays",
             field="--control-delay", found=args.control_delay, expected=" ".join(map(str, args.max_delays)),
         )  # fmt: skip
-    with only_one(args.runs, "another process is at work on this study"):
-        data = args.data or simulated(args.runs / "data")
-        arms = arms_of(args, data)
-        runs = [run for seed in args.seeds for arm in arms for run in arm.runs([seed])]
-        results = run_all(
-            runs, args.runs, data, workers=args.workers, report=lambda line: console.print(line, highlight=False)
-        )
-    page = write_page(args, arms, results)
+    page = page_path(args)
+    records = page.with_suffix("")
+    if args.only_page:
+        runs = [run for arm in arms_of(args) for run in arm.runs(args.seeds)]
+        read = {run.name: read_record(records / f"{run.name}.json") for run in runs}
+        write_page(args, {name: record for name, record in read.items() if record is not None})
+    else:
+        with only_one(args.runs, "another process is at work on this study"):
+            data = args.data or simulated(args.runs / "data")
+            arms = arms_of(args, data)
+            runs = [run for seed in args.seeds for arm in arms for run in arm.runs([seed])]
+            done = run_all(
+                runs, args.runs, data, records=records, workers=args.workers,
+                report=lambda line: console.print(line, highlight=False),
+            )  # fmt: skip
+        write_page(args, done)
     console.print(f"written: {page}", highlight=False)
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import datetime
 import json
 import os
 import signal
@@ -19,11 +19,14 @@ from typing import Any
 import yaml
 
 from neuro import DataError
+from scripts.output import plain
+from scripts.studies.records import Record, identity, read_record, record_of
 
 LAST = Path("checkpoints") / "last.ckpt"
 EVALUATION = "evaluation"
 CLOCK = "training_seconds.json"
 LOG = "log.txt"
+TRAINED = "trained"
 
 
 @dataclass(frozen=True)
@@ -50,25 +53,6 @@ class Run:
     shuffles: str | None = None
 
 
-@dataclass(frozen=True)
-class Result:
-    """What `ranvier evaluate` found for a run.
-
-    Attributes
-    ----------
-    summary : dict
-        The content of summary.json.
-    trials : list of (key, reference, hypothesis)
-        Phoneme symbols of every trial.
-    training_seconds : float
-        Wall clock, over all the times the run was started; other runs may have shared the machine.
-    """
-
-    summary: dict[str, Any]
-    trials: list[tuple[str, list[str], list[str]]]
-    training_seconds: float
-
-
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """``base`` with ``changes`` laid over it, mapping by mapping.
 
@@ -85,35 +69,49 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def run_all(
-    runs: Sequence[Run], root: Path, data: Path, *, workers: int, report: Callable[[str], None]
-) -> dict[str, Result]:
-    """Train and score every run that is not finished yet.
+    runs: Sequence[Run], root: Path, data: Path, *, records: Path, workers: int, report: Callable[[str], None]
+) -> dict[str, Record]:
+    """Train and score every run that has no record yet.
 
     Parameters
     ----------
     root
-        Folder of the runs.
+        Folder of the runs: checkpoints, logs, evaluations.
     data
         Recording that all of them use.
+    records
+        Folder of the records, one JSON file a run. It is all that must be kept: a run with a record is finished, even
+        where `root` is empty.
     workers
         Runs at a time, one thread each.
     report
         Called with a line of text whenever a run starts or ends.
 
+    Returns
+    -------
+    dict
+        Record of each run, by its name.
+
     Raises
     ------
     DataError
-        If a run fails; the others are stopped with a checkpoint.
+        If a run fails; the others are stopped with a checkpoint. Before anything starts, if a record was made from
+        another recipe, seed or recording.
     """
-    for some in ([run for run in runs if not run.shuffles], [run for run in runs if run.shuffles]):
-        _run_some(some, root, data, workers, report)
-    return {run.name: read_result(root / run.name) for run in runs}
-
-
-def _run_some(runs: Sequence[Run], root: Path, data: Path, workers: int, report: Callable[[str], None]) -> None:
+    by_name = {run.name: run for run in runs}
+    which = identity(data)
+    made_from = {run.name: _made_from(run, by_name, which) for run in runs}
+    found = {run.name: read_record(records / f"{run.name}.json", made_from[run.name]) for run in runs}
     children = _Children()
+
+    def finish(chain: Sequence[Run]) -> None:
+        for run in chain:
+            record = _finish(run, root, data, children, made_from[run.name], report)
+            record.write(records / f"{run.name}.json")
+            found[run.name] = record
+
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(_finish, run, root, data, children, report) for run in runs]
+        futures = [pool.submit(finish, chain) for chain in _chains(runs, found, root, report)]
         try:
             waiting = set(futures)
             while waiting:
@@ -125,23 +123,31 @@ def _run_some(runs: Sequence[Run], root: Path, data: Path, workers: int, report:
                 future.cancel()
             children.stop()
             raise
+    return {name: record for name, record in found.items() if record is not None}
 
 
-def read_result(folder: Path) -> Result:
-    """Read a finished run.
+def _chains(
+    runs: Sequence[Run], found: Mapping[str, Record | None], root: Path, report: Callable[[str], None]
+) -> list[list[Run]]:
+    """What is left to do, as runs that must follow each other: a network, then those that take its weights."""
+    chains = []
+    for run in runs:
+        if run.shuffles:
+            continue
+        takers = [other for other in runs if other.shuffles == run.name and found[other.name] is None]
+        if found[run.name] is None or (takers and not (root / run.name / TRAINED).is_file()):
+            chains.append([run, *takers])
+        elif takers:
+            chains.append(takers)
+        else:
+            report(f"{run.name}: finished earlier")
+    return chains
 
-    Raises
-    ------
-    DataError
-        If the run has no evaluation yet.
-    """
-    evaluation = folder / EVALUATION
-    if not (evaluation / "summary.json").is_file():
-        raise DataError("the run is not finished, so it has no result", file=folder)
-    with (evaluation / "trials.csv").open(newline="") as file:
-        trials = [(row["key"], row["reference"].split(), row["hypothesis"].split()) for row in csv.DictReader(file)]
-    summary = json.loads((evaluation / "summary.json").read_text())
-    return Result(summary, trials, _clock(folder))
+
+def _made_from(run: Run, by_name: Mapping[str, Run], data: dict[str, Any]) -> dict[str, Any]:
+    source = by_name[run.shuffles] if run.shuffles else run
+    recipe = merged(_recipe(source.recipe), source.changes)
+    return plain({"recipe": recipe, "seed": run.seed, "shuffled": bool(run.shuffles), "data": data})
 
 
 def training_command(run: Run, folder: Path, data: Path) -> list[str]:
@@ -168,40 +174,49 @@ def shuffle_delays(source: Path, target: Path, seed: int) -> None:
     AtomicCheckpointIO().save_checkpoint(checkpoint, target)
 
 
-def _write_recipe(run: Run, folder: Path) -> Path:
-    """The recipe with the run's changes, beside the run's folder (which must be empty at the start)."""
+def _recipe(name: str) -> dict[str, Any]:
     from scripts.train import find_recipe
 
-    recipe = yaml.safe_load(find_recipe(run.recipe).read_text()) or {}
+    return yaml.safe_load(find_recipe(name).read_text()) or {}
+
+
+def _write_recipe(run: Run, folder: Path) -> Path:
+    """The recipe with the run's changes, beside the run's folder (which must be empty at the start)."""
     path = folder.with_suffix(".yaml")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"# {run.recipe}, changed for a study\n{yaml.safe_dump(merged(recipe, run.changes))}")
+    path.write_text(f"# {run.recipe}, changed for a study\n{yaml.safe_dump(merged(_recipe(run.recipe), run.changes))}")
     return path
 
 
-def _finish(run: Run, root: Path, data: Path, children: _Children, report: Callable[[str], None]) -> None:
+def _finish(
+    run: Run, root: Path, data: Path, children: _Children, made_from: dict[str, Any], report: Callable[[str], None]
+) -> Record:
     folder = root / run.name
-    if (folder / EVALUATION / "summary.json").is_file():
-        report(f"{run.name}: finished earlier")
-        return
-    if run.shuffles:
-        shuffle_delays(root / run.shuffles / LAST, folder / LAST, run.seed)
-    elif not (folder / "trained").is_file():
-        report(f"{run.name}: training" + (", from its last checkpoint" if (folder / LAST).is_file() else ""))
-        before, start = _clock(folder), time.perf_counter()
-        try:
-            children.call(["train", *training_command(run, folder, data)], root / f"{run.name}.{LOG}")
-        finally:
-            if folder.is_dir():
-                (folder / CLOCK).write_text(json.dumps(before + time.perf_counter() - start))
-        (folder / "trained").touch()
-    # The last weights, not the best ones: nothing is chosen on the split that is reported.
-    children.call(
-        ["evaluate", str(folder / LAST), "--data", str(data), "--split", "val", "--out", str(folder / EVALUATION)],
-        root / f"{run.name}.{LOG}",
-    )
-    per = read_result(folder).summary["per"]
-    report(f"{run.name}: PER {100 * per:.1f} %, trained in {_clock(folder) / 60:.0f} min")
+    if not (folder / EVALUATION / "summary.json").is_file():
+        if run.shuffles:
+            shuffle_delays(root / run.shuffles / LAST, folder / LAST, run.seed)
+        elif not (folder / TRAINED).is_file():
+            _train(run, root, data, children, report)
+        # The last weights, not the best ones: nothing is chosen on the split that is reported.
+        children.call(
+            ["evaluate", str(folder / LAST), "--data", str(data), "--split", "val", "--out", str(folder / EVALUATION)],
+            root / f"{run.name}.{LOG}",
+        )
+    record = record_of(folder / EVALUATION, made_from, _clock(folder), datetime.date.today().isoformat())
+    report(f"{run.name}: PER {100 * record.summary['per']:.1f} %, trained in {record.training_seconds / 60:.0f} min")
+    return record
+
+
+def _train(run: Run, root: Path, data: Path, children: _Children, report: Callable[[str], None]) -> None:
+    folder = root / run.name
+    report(f"{run.name}: training" + (", from its last checkpoint" if (folder / LAST).is_file() else ""))
+    before, start = _clock(folder), time.perf_counter()
+    try:
+        children.call(["train", *training_command(run, folder, data)], root / f"{run.name}.{LOG}")
+    finally:
+        if folder.is_dir():
+            (folder / CLOCK).write_text(json.dumps(before + time.perf_counter() - start))
+    (folder / TRAINED).touch()
 
 
 def _clock(folder: Path) -> float:

@@ -79,7 +79,9 @@ def test_paired_difference_takes_out_what_is_hard_for_both() -> None:
     wrong = rng.integers(0, 9, 200)
     hyps_a = [[1] * (10 - n) + [2] * n for n in wrong]
     hyps_b = [[1] * (9 - n) + [2] * (n + 1) for n in wrong]
-    difference = metrics.bootstrap_difference(refs, hyps_a, hyps_b)
+    edits_a, lengths = metrics.edits_and_lengths(refs, hyps_a)
+    edits_b, _ = metrics.edits_and_lengths(refs, hyps_b)
+    difference = metrics.bootstrap_difference(edits_a, edits_b, lengths)
     assert (difference.low, difference.value, difference.high) == pytest.approx((-0.1, -0.1, -0.1))
     alone = metrics.bootstrap_interval(refs, hyps_a)
     assert alone.high - alone.low > 0.02
