@@ -11,12 +11,19 @@ import errno
 import importlib
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from types import ModuleType
 from typing import NamedTuple
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: a command ends as at Ctrl-C, so that nothing half written and no child process is left behind."""
 
 
 class Command(NamedTuple):
@@ -55,6 +62,7 @@ examples:
 
 USAGE_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+TERMINATED = 143  # 128 + SIGTERM
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 
@@ -69,25 +77,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0 done, 2 the request or the data are at fault, 130 interrupted.
+        Exit code: 0 done, 2 the request or the data are at fault, 130 interrupted, 143 terminated.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     name = arguments[0] if arguments else "--help"
     try:
-        code = _dispatch(name, arguments)
-        sys.stdout.flush()
+        with _termination_interrupts():
+            code = _dispatch(name, arguments)
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         # The reader (head, less) has gone. Without this, the interpreter complains once more while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         if debug:
             traceback.print_exc()
-        sys.stderr.write(f"\nranvier {name}: interrupted\n")
-        return INTERRUPTED
+        terminated = isinstance(interrupt, Terminated)
+        sys.stderr.write(f"\nranvier {name}: {'terminated' if terminated else 'interrupted'}\n")
+        return TERMINATED if terminated else INTERRUPTED
     except Exception as error:
         sentence = explain(error)
         if sentence is None:
@@ -95,6 +105,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         return _complain(name, sentence)
+
+
+@contextmanager
+def _termination_interrupts() -> Iterator[None]:
+    """While the block runs, SIGTERM raises `Terminated`; where somebody else handles it already, it does not."""
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def terminate(number: int, frame: object) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _dispatch(name: str, arguments: list[str]) -> int:

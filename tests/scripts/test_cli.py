@@ -5,12 +5,16 @@ import errno
 import os
 import subprocess
 import sys
+import time
 import types
+from pathlib import Path
 
 import pytest
 
 from neuro import DataError
 from scripts import cli
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def fake_command(monkeypatch: pytest.MonkeyPatch, run) -> None:
@@ -132,6 +136,19 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == cli.PIPE_CLOSED
+
+
+def test_termination_ends_a_command_as_ctrl_c_does(tmp_path: Path) -> None:
+    """What is half written goes, whatever the signal; a service manager and `kill` send SIGTERM."""
+    folder = tmp_path / "made"
+    command = [sys.executable, "-m", "scripts.cli", "simulate", str(folder), "--sessions", "2", "--trials", "400"]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT)
+    while child.poll() is None and not list(tmp_path.iterdir()):
+        time.sleep(0.02)
+    child.terminate()
+    _, words = child.communicate(timeout=900)
+    assert child.returncode == 143 and words.endswith("ranvier simulate: terminated\n"), words
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_is_known_behind_another_error() -> None:
