@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,6 +19,9 @@ REVIEW = 32
 GATHER_COST = 0.7
 """Cost of a connection that an awake neuron takes in, in connections that a spike sends out."""
 
+BLOCK = 256
+"""Outputs whose sums of all future bins are kept together: with delays up to 16 they fill half of the nearest cache."""
+
 MARGIN = 1.3
 """How many times cheaper the other way must be: going over costs some bins' work."""
 
@@ -28,12 +32,14 @@ class LayerState:
 
     Attributes
     ----------
-    past : Tensor (S, B, I)
+    past : ndarray (S, B, I)
         The last inputs, round a ring of S slots.
-    ring : Tensor (S, B, O)
-        What inputs so far send to the current bin and the next ones; only in the mode "scatter".
     slot : int
-        Of the current bin in both rings.
+        Of the current bin in `past`.
+    ring : ndarray (B, blocks, R, width)
+        What inputs so far send to the current bin and the next ones, see `loops.scatter`; only in the mode "scatter".
+    row : int
+        Of the current bin in `ring`.
     mode : str
         "scatter" or "gather".
     activity, awake : float
@@ -42,9 +48,10 @@ class LayerState:
         Bins so far.
     """
 
-    past: Tensor
-    ring: Tensor
+    past: np.ndarray
     slot: int
+    ring: np.ndarray
+    row: int
     mode: str
     activity: float = 0.0
     awake: float = 1.0
@@ -85,25 +92,33 @@ class StreamingLayer:
         self.in_features, self.out_features = layer.in_features, layer.out_features
         self.max_delay, self.min_delay = layer.max_delay, layer.min_delay
         # Both ways round, so that either way reads memory in order.
-        self.weight, self.delay = weight.clone(), layer.delay.clone()
-        self.weight_in, self.delay_in = weight.t().contiguous(), layer.delay.t().contiguous()
-        self.bias = None if layer.bias is None else layer.bias.detach().clone()
+        self.weight, self.delay = _array(weight), _array(layer.delay)
+        self.weight_in, self.delay_in = _array(weight.t()), _array(layer.delay.t())
+        bias = weight.new_zeros(self.out_features) if layer.bias is None else layer.bias.detach()
+        self.bias = _array(bias)
         self.slots = 1 << self.max_delay.bit_length()  # the first power of two above the longest delay
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of inputs and sums."""
+        return torch.float32 if self.weight.dtype == np.float32 else torch.float64
 
     def start(self, batch: int, history: Tensor | None = None) -> LayerState:
         """The state before the first bin, after `history` (max_delay, B, I), oldest first, or silence."""
-        past = self.weight.new_zeros(self.slots, batch, self.in_features)
-        ring = self.weight.new_zeros(self.slots, batch, self.out_features)
-        state = LayerState(past, ring, 0, "gather" if self.mode == "gather" else "scatter")
+        width = min(BLOCK, 1 << (self.out_features - 1).bit_length())
+        blocks = -(-self.out_features // width)
+        past = np.zeros((self.slots, batch, self.in_features), self.weight.dtype)
+        ring = np.zeros((batch, blocks, 2 * (self.max_delay + 1), width), self.weight.dtype)
+        state = LayerState(past, 0, ring, 0, "gather" if self.mode == "gather" else "scatter")
         if history is not None and self.max_delay:
-            past[self.slots - self.max_delay :] = history.detach()
+            past[self.slots - self.max_delay :] = history.detach().numpy()
             self._refill(state)
         return state
 
     def history(self, state: LayerState) -> Tensor:
         """The last inputs (max_delay, B, I), oldest first: the state of a `FixedDelayLinear`."""
-        order = (torch.arange(-self.max_delay, 0) + state.slot) % self.slots
-        return state.past[order].clone()
+        order = (np.arange(-self.max_delay, 0) + state.slot) % self.slots
+        return torch.from_numpy(state.past[order])
 
     def step(self, x: Tensor, state: LayerState, awake: Tensor | None = None) -> Tensor:
         """One bin.
@@ -113,31 +128,35 @@ class StreamingLayer:
         x : Tensor (B, I)
         state : LayerState
             Written to.
-        awake : uint8 Tensor (B, O), optional
+        awake : bool Tensor (B, O), optional
             Neurons whose sum is wanted; all when absent. The sums of the others mean nothing.
 
         Returns
         -------
         y : Tensor (B, O)
         """
+        wanted = None if awake is None else awake.numpy()
+        return torch.from_numpy(self.step_array(np.ascontiguousarray(x.detach().numpy()), state, wanted))
+
+    def step_array(self, x: np.ndarray, state: LayerState, awake: np.ndarray | None = None) -> np.ndarray:
+        """`step` on contiguous NumPy arrays: at this size a call into torch costs as much as a hundred spikes."""
         from snn.streaming import loops
 
-        state.past[state.slot] = x
-        past, ring = state.past.numpy(), state.ring.numpy()
+        y = np.zeros((x.shape[0], self.out_features), x.dtype)
         if state.mode == "scatter":
-            found = loops.scatter(ring, state.slot, self.weight_in.numpy(), self.delay_in.numpy(), past[state.slot])
-            y = state.ring[state.slot].clone()
-            state.ring[state.slot] = 0
+            found, state.row = loops.scatter(
+                state.ring, state.row, self.weight_in, self.delay_in, x, self.bias, state.past[state.slot], y
+            )
         else:
-            y = self.weight.new_zeros(x.shape[0], self.out_features)
-            wanted = torch.ones(y.shape, dtype=torch.uint8) if awake is None else awake
-            loops.gather(y.numpy(), self.weight.numpy(), self.delay.numpy(), past, state.slot, wanted.numpy())
-            found = int(x.count_nonzero())
+            state.past[state.slot] = x
+            wanted = np.ones(y.shape, np.bool_) if awake is None else awake
+            loops.gather(y, self.weight, self.delay, self.bias, state.past, state.slot, wanted)
+            found = np.count_nonzero(x)
         state.slot = (state.slot + 1) % self.slots
-        self._measure(state, found / x.numel(), 1.0 if awake is None else float(awake.float().mean()))
-        return y if self.bias is None else y.add_(self.bias)
+        self._measure(state, found / x.size, 1.0 if awake is None else float(awake.mean()))
+        return y
 
-    def carried(self, state: LayerState) -> Tensor:
+    def carried(self, state: LayerState) -> np.ndarray:
         """The input (B, I) of `min_delay` bins before the bin that was stepped last."""
         return state.past[(state.slot - 1 - self.min_delay) % self.slots]
 
@@ -158,8 +177,12 @@ class StreamingLayer:
     def _refill(self, state: LayerState) -> None:
         from snn.streaming import loops
 
-        state.ring.zero_()
+        state.ring.fill(0)
+        state.row = 0
         before = (state.slot - 1) % self.slots
-        loops.refill(
-            state.ring.numpy(), state.slot, self.weight_in.numpy(), self.delay_in.numpy(), state.past.numpy(), before
-        )
+        loops.refill(state.ring, self.weight_in, self.delay_in, state.past, before)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """A copy, contiguous; NumPy asks the system for large pages, which random rows of a large matrix need."""
+    return np.array(tensor.numpy(), order="C")

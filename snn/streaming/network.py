@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from snn.fold import fold_batch_norm
 from snn.kernels.lif.operator import RESETS
 from snn.neurons import LIF
-from snn.residual import BlockState, CurrentShortcut, ResidualSNN, ResidualState
+from snn.residual import BlockState, CurrentShortcut, MembraneShortcut, ResidualSNN, ResidualState
 from snn.streaming.layer import LayerState, StreamingLayer
 
 
@@ -68,10 +70,11 @@ class StreamingSNN:
         self.net: Any = fold_batch_norm(net).requires_grad_(False)
         self.layers = [StreamingLayer(layer.linear, mode) for layer in (net_layers(self.net))]
         self.neurons: list[nn.Module] = [*(block.neuron for block in self.net.blocks), self.net.neuron]
-        self.shortcuts = [block.shortcut for block in self.net.blocks]
         self._steps = [_neuron_step(neuron) for neuron in self.neurons]
         # The membrane shortcut hands a layer's output on to all neurons above, the current shortcut to the next alone.
-        self._hands_on = [not isinstance(shortcut, CurrentShortcut) for shortcut in self.shortcuts]
+        shortcuts = [block.shortcut for block in self.net.blocks]
+        self._combine = [_combination(shortcut) for shortcut in shortcuts]
+        self._hands_on = [not isinstance(shortcut, CurrentShortcut) for shortcut in shortcuts]
 
     def start(self, batch: int = 1, state: ResidualState | None = None) -> StreamState:
         """The state before the first bin: rest, or where a `ResidualSNN` left off.
@@ -118,16 +121,17 @@ class StreamingSNN:
         shape = (state.layers[0].past.shape[1], first.in_features)
         if x.shape != shape:
             raise ValueError(f"StreamingSNN: x must be (B, in_features) = {shape}; found {tuple(x.shape)}")
-        if x.dtype != first.weight.dtype or x.device.type != "cpu":
-            raise TypeError(f"StreamingSNN: x must be {first.weight.dtype} on the CPU; found {x.dtype} on {x.device}")
+        if x.dtype != first.dtype or x.device.type != "cpu":
+            raise TypeError(f"StreamingSNN: x must be {first.dtype} on the CPU; found {x.dtype} on {x.device}")
         wanted = self._wanted(state)
-        stream = self.layers[0].step(x, state.layers[0], wanted[0])
-        for k, shortcut in enumerate(self.shortcuts):
+        stream = first.step_array(np.ascontiguousarray(x.numpy()), state.layers[0], wanted[0])
+        for k, combine in enumerate(self._combine):
             spikes, state.neurons[k] = self._steps[k](stream, state.neurons[k])
             layer = self.layers[k + 1]
-            update = layer.step(spikes, state.layers[k + 1], wanted[k + 1])
-            stream = shortcut.combine(stream, update, layer.carried(state.layers[k + 1]))
-        out, state.neurons[-1] = self._steps[-1](stream, state.neurons[-1])
+            update = layer.step_array(spikes, state.layers[k + 1], wanted[k + 1])
+            stream = combine(stream, update, layer.carried(state.layers[k + 1]))
+        spikes, state.neurons[-1] = self._steps[-1](stream, state.neurons[-1])
+        out = torch.from_numpy(spikes)
         if self.net.readout is not None:
             out, state.readout = self.net.readout(out.unsqueeze(0), state.readout)
             out = out[0]
@@ -137,13 +141,13 @@ class StreamingSNN:
         """How each delayed layer runs: its way, and running means of non-zero inputs and of awake neurons."""
         return [{"mode": s.mode, "activity": s.activity, "awake": s.awake} for s in state.layers]
 
-    def _wanted(self, state: StreamState) -> list[Tensor | None]:
+    def _wanted(self, state: StreamState) -> list[np.ndarray | None]:
         """For each delayed layer the neurons whose sum somebody reads; None for all."""
-        wanted: list[Tensor | None] = [None] * len(self.layers)
-        above: Tensor | None = None
+        wanted: list[np.ndarray | None] = [None] * len(self.layers)
+        above: np.ndarray | None = None
         for k in range(len(self.neurons) - 1, -1, -1):
             ask = getattr(self.neurons[k], "awake", None)
-            mine = None if ask is None else ask(state.neurons[k]).to(torch.uint8)
+            mine = None if ask is None else ask(state.neurons[k]).numpy()
             hands_on = k < len(self._hands_on) and self._hands_on[k]
             if mine is not None and hands_on:
                 mine = None if above is None else mine | above
@@ -151,7 +155,7 @@ class StreamingSNN:
         return wanted
 
     def _rest(self, neuron: nn.Module, batch: int) -> Any:
-        return neuron(self.layers[0].weight.new_zeros(0, batch, self.net.hidden))[1]
+        return neuron(torch.zeros(0, batch, self.net.hidden, dtype=self.layers[0].dtype))[1]
 
 
 def net_layers(net: ResidualSNN) -> list[Any]:
@@ -169,24 +173,33 @@ def _own(state: Any) -> Any:
     return state
 
 
-def _neuron_step(neuron: nn.Module) -> Any:
+def _combination(shortcut: nn.Module) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """`shortcut.combine` on arrays."""
+    if type(shortcut) is MembraneShortcut:
+        return lambda stream, update, carried: stream + update
+    if type(shortcut) is CurrentShortcut:
+        gain = shortcut.gain.detach().numpy()
+        return lambda stream, update, carried: update + gain * carried
+    return lambda *arrays: shortcut.combine(*map(torch.from_numpy, arrays)).numpy()
+
+
+def _neuron_step(neuron: nn.Module) -> Callable[[np.ndarray, Any], tuple[np.ndarray, Any]]:
     """One bin of a module of neurons: `(current (B, N), state) -> (spikes (B, N), state)`."""
     if type(neuron) is not LIF or any(isinstance(getattr(neuron, name), Tensor) for name in ("beta", "threshold")):
 
-        def any_neuron(current: Tensor, state: Any) -> tuple[Tensor, Any]:
-            spikes, state = neuron(current.unsqueeze(0), state)
-            return spikes[0], state
+        def any_neuron(current: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
+            spikes, state = neuron(torch.from_numpy(current).unsqueeze(0), state)
+            return spikes[0].contiguous().numpy(), state
 
         return any_neuron
     reset = RESETS[neuron.reset_mechanism]
 
-    def lif(current: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def lif(current: np.ndarray, state: Tensor) -> tuple[np.ndarray, Tensor]:
         from snn.streaming import loops
 
-        spikes = torch.empty_like(current)
-        v = state.numpy()
-        number = v.dtype.type
-        loops.membrane(v, current.numpy(), spikes.numpy(), number(neuron.beta), number(neuron.threshold), reset)
+        spikes = np.empty_like(current)
+        number = current.dtype.type
+        loops.membrane(state.numpy(), current, spikes, number(neuron.beta), number(neuron.threshold), reset)
         return spikes, state
 
     return lif

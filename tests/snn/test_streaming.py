@@ -20,7 +20,7 @@ def make_dyadic(net):
 
 
 @modes
-@pytest.mark.parametrize("size", [(1, 1, 1), (9, 7, 5), (16, 40, 63), (3, 4, 0)], ids=str)
+@pytest.mark.parametrize("size", [(1, 1, 1), (9, 7, 5), (16, 40, 63), (3, 4, 0), (30, 300, 4)], ids=str)
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("kind", ["spikes", "counts", "real", "silence", "ones"])
 def test_a_layer_is_the_whole_sequence_exactly_on_dyadic_weights(dyadic, mode, size, batch, kind):

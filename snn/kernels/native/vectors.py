@@ -285,6 +285,22 @@ def move(typing, target, target_at, source, source_at):
 
 
 @intrinsic
+def prefetch(typing: Any, source: Any, source_at: Any) -> Any:
+    """Ask for the line of the cache that holds the number at a position, which may lie outside of the array."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = Memory(context, builder, signature.args[0], args[0]).pointer(args[1])
+        byte, small = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, small, small, small])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        read, keep, data = (ir.Constant(small, number) for number in (0, 3, 1))
+        builder.call(function, [builder.bitcast(pointer, byte), read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp), generate
+
+
+@intrinsic
 def differing(typing, source, source_at, number):
     """Bit k of the result says that number k of the vector at a place of the array `source` is not `number`."""
     signature = types.uint64(source, source_at, number)
