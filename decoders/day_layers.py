@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from neuro import DataError
+from snn import Dropout
 
 
 def check_days(days: torch.Tensor, n_days: int) -> None:
@@ -44,7 +45,7 @@ class DayLayers(nn.Module):
         self.n_days = n_days
         self.weights = nn.Parameter(torch.eye(n_channels).repeat(n_days, 1, 1))
         self.biases = nn.Parameter(torch.zeros(n_days, n_channels))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: torch.Tensor, days: torch.Tensor) -> torch.Tensor:
         """``x (T, B, N)`` and ``days (B,)`` to (T, B, N).

@@ -13,6 +13,7 @@ from neuro import Batch, DataError
 from neuro.patching import patch as patch_frames
 from neuro.patching import patched_length
 from neuro.smoothing import GaussianSmoothing
+from snn import Dropout
 
 
 def count_parameters(module: nn.Module | None) -> int:
@@ -87,7 +88,7 @@ class PhonemeDecoder(nn.Module):
             raise DataError("a patch needs a size and a stride of 1 or more", field="patch", found=patch)
         self.smoothing = None if smoothing is None else GaussianSmoothing(smoothing)
         self.day_layers = DayLayers(n_days, n_channels, day_dropout) if n_days else None
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = Dropout(input_dropout)
         options = dict(core_options or {})
         if misplaced := [name for name in ("width", "budget") if name in options]:
             raise DataError("give this to the decoder, not among core_options", field=", ".join(misplaced))

@@ -3,6 +3,7 @@
 from snn import dispatch, functional
 from snn.delay import FixedDelayLinear
 from snn.dispatch import BackendError, explain, use_backend
+from snn.dropout import Dropout
 from snn.fold import fold_batch_norm
 from snn.learned_delay import LearnedDelayLinear
 from snn.neurons import LIF, SpikingNeuron
@@ -18,6 +19,7 @@ __all__ = [
     "SURROGATES",
     "ArcTan",
     "BackendError",
+    "Dropout",
     "FastSigmoid",
     "FixedDelayLinear",
     "LeakyReadout",

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from snn.delay import FixedDelayLinear
+from snn.dropout import Dropout
 from snn.learned_delay import LearnedDelayLinear
 from snn.neurons import LIF
 from snn.norm import MaskedBatchNorm
@@ -133,7 +134,7 @@ class Block(nn.Module):
     def __init__(self, neuron: nn.Module, layer: DelayedLayer, shortcut: nn.Module, dropout: float) -> None:
         super().__init__()
         self.neuron, self.layer, self.shortcut = neuron, layer, shortcut
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, stream: Tensor, state: BlockState | None = None, lengths: Tensor | None = None
@@ -271,7 +272,7 @@ class ResidualSNN(nn.Module):
             for index in range(1, depth + 1)
         )
         self.neuron = last
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.readout = None if readout is None else READOUTS[readout](hidden, self.out_features)
 
     def forward(

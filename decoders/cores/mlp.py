@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from decoders.cores.base import Core, with_history
+from snn import Dropout
 
 
 class MLP(Core):
@@ -36,7 +37,7 @@ class MLP(Core):
         self.embed = nn.Linear(context * in_features, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth - 1))
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth - 1))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, x: torch.Tensor, lengths: torch.Tensor, state: torch.Tensor | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
 
 import snn
 from decoders.cores.base import Core
@@ -80,7 +79,7 @@ class ResidualSNN(Core):
             delay_sharing=delay_sharing,
             learn_delays=learn_delays,
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = snn.Dropout(dropout)
 
     @classmethod
     def count(cls, in_features: int, width: int, **options: Any) -> int:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from decoders.cores.base import Core, with_history
+from snn import Dropout
 
 
 class CausalConv(nn.Conv1d):
@@ -33,7 +34,7 @@ class ResidualBlock(nn.Module):
         super().__init__()
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
         self.convs = nn.ModuleList(CausalConv(width, width, kernel_size, dilation) for _ in range(2))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: torch.Tensor, past: Sequence[torch.Tensor | None]) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """``x (T, B, width)`` and the past of both convolutions to the same, one chunk later."""

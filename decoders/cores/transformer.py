@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from decoders.cores.base import Core
+from snn import Dropout
 
 # Sources of positions: rotary (arXiv 2104.09864), learned bias of the distance in buckets (T5, arXiv 1910.10683).
 POSITIONS = ("rotary", "relative")
@@ -55,7 +56,7 @@ class Block(nn.Module):
         self.norm_attention, self.norm_hidden = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
         self.up, self.down = nn.Linear(dim, hidden), nn.Linear(hidden, dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,
