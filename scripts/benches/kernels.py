@@ -12,13 +12,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import snn
 from scripts.benches import peers
 from scripts.benches.timing import (
     Limit,
     Row,
     add_common_arguments,
     finish,
+    machine,
     peak_mib,
     prepare,
     rows_of,
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     for name in args.only:
         with watched(notes):
             rows += SECTIONS[name](args, notes)
-    if args.out is not None:
+    if args.out is not None and any("forward," in row.case for row in rows):
         draw(rows, args.out.with_suffix(".png"))
     return finish(args, "bench kernels", rows, notes)
 
@@ -233,7 +233,7 @@ def draw(rows: list[Row], file: Path) -> None:
     """Cost against activity and against the longest delay."""
     from scripts.plots.style import COLOURS, new_figure, save, tidy
 
-    figure = new_figure(9, 3.6, "Cost of the delayed layer, forward", f"median, {snn.__name__} on this machine")
+    figure = new_figure(9, 3.6, "Cost of the delayed layer, forward", f"median of a call, {machine()['processor']}")
     left, right = figure.subplots(1, 2)
     by_name: dict[str, list[tuple[float, float]]] = {}
     for row in (r for r in rows if "D=32," in r.case and "forward," in r.case):
@@ -243,6 +243,9 @@ def draw(rows: list[Row], file: Path) -> None:
         left.plot(*zip(*sorted(points), strict=True), "o-", color=colour, markersize=3, label=name)
     left.set_xscale("log")
     left.set_yscale("log")
+    shown = sorted({activity for points in by_name.values() for activity, _ in points})
+    left.set_xticks(shown, [f"{activity:g}" for activity in shown])
+    left.set_xticks([], minor=True)
     tidy(left, x="non-zero inputs (%)", y="milliseconds", title="against activity")
     left.legend(frameon=False, fontsize=7)
     points = [(int(r.contestant.name[2:]), 1e3 * r.contestant.median) for r in rows if "longest delay" in r.case]

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from scripts.benches.page import LEGEND, cells, page_lines
+
 BUSY_SHARE = 0.1
 """Share of one core that others may use while we time before a table carries a warning."""
 
@@ -208,24 +210,11 @@ def print_tables(title: str, rows: Sequence[Row], notes: Sequence[str]) -> None:
         table.add_column("contestant", no_wrap=True)
         for column in ("ms", "quartiles", "x ours", "fastest", "promised", "MiB"):
             table.add_column(column, justify="right", no_wrap=True)
-        for row in (row for row in rows if row.case == case):
-            m = row.contestant
-            table.add_row(
-                m.name,
-                _short(1e3 * m.median),
-                f"{_short(1e3 * m.low)}-{_short(1e3 * m.high)}",
-                f"{row.ratio:.2f}",
-                f"{row.ratio_best:.2f}",
-                "" if row.least is None else f"{row.least:.3g}: {'yes' if row.ratio >= row.least else 'NO'}",
-                "-" if m.peak_mib is None else f"{m.peak_mib:.1f}",
-            )
+        for row in rows:
+            if row.case == case:
+                table.add_row(*cells(row))
         console.print(table)
-    console.print(
-        "ms: median of a call; x ours: that over ours; fastest: the same for the fastest calls, which a busy machine "
-        "disturbs least;\npromised: what x ours should at least be on two idle cores; MiB: growth of memory in a call",
-        style="dim",
-        highlight=False,
-    )
+    console.print(LEGEND, style="dim", highlight=False)
     for note in dict.fromkeys(notes):
         console.print(f"note: {note}", style="yellow", highlight=False, markup=False)
 
@@ -248,15 +237,13 @@ class Limit:
         return f"{self.what} {self.found:.2f}{self.unit} (promised {self.most}: {'yes' if self.held else 'NO'})"
 
 
-def _short(number: float) -> str:
-    """Three significant digits, never with an exponent."""
-    return f"{number:.0f}" if number >= 100 else f"{number:#.3g}"
-
-
-def write_results(file: Path, rows: Sequence[Row], notes: Sequence[str]) -> None:
-    """All figures as JSON."""
+def write_results(file: Path, title: str, rows: Sequence[Row], notes: Sequence[str]) -> None:
+    """All figures as JSON, and the tables as a Markdown page beside it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(_content(rows, notes), indent=2) + "\n")
+    plot = file.with_suffix(".png")
+    lines = page_lines(title, machine(), rows, notes, plot.name if plot.exists() else None)
+    file.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 def _content(rows: Sequence[Row], notes: Sequence[str]) -> dict[str, Any]:
@@ -275,7 +262,7 @@ def finish(args: Any, title: str, rows: Sequence[Row], notes: Sequence[str | Lim
     else:
         print_tables(title, rows, lines)
     if args.out is not None:
-        write_results(args.out, rows, lines)
+        write_results(args.out, title, rows, lines)
     return 1 if missed else 0
 
 
@@ -284,7 +271,9 @@ def add_common_arguments(parser: Any, rounds: int) -> None:
     parser.add_argument("--rounds", type=int, default=rounds, help="timed rounds (default: %(default)s)")
     parser.add_argument("--threads", type=int, help="threads of torch (default: torch's own choice)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="(default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="write the figures (and plots beside them) too")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE.json", help="write the figures, a page of the tables and plots beside it"
+    )
     parser.add_argument("--json", action="store_true", help="print machine-readable results")
 
 
