@@ -10,6 +10,7 @@ from typing import Any
 
 from neuro import DataError
 from scripts.output import only_one
+from scripts.studies.participant import simulated
 from scripts.studies.records import read_record
 from scripts.studies.runs import Run, run_all
 
@@ -32,7 +33,6 @@ examples:
   ranvier study delays --data data/t12 --seeds 1 2 3 --updates 10000
 """
 
-SESSIONS, TRIALS = 8, 250
 BASELINES = {
     "gru": "gru_500k",
     "lstm": "lstm_500k",
@@ -192,30 +192,3 @@ def matched_width(budget: str, delay: int, data: Path | None) -> int:
     options = yaml.safe_load(find_recipe(SPIKING).read_text())["model"]["core_options"]
     channels = 256 if data is None else open_recordings(str(data)).n_channels
     return solve_width("residual_snn", channels, parse_budget(budget), **{**options, "max_delay": delay})
-
-
-def simulated(folder: Path) -> Path:
-    """The simulated participant of this study, made at the first call.
-
-    Converted to the '25 form, whose trials are read one by one: batches of all sessions would load whole '24 files
-    again and again.
-
-    Raises
-    ------
-    DataError
-        If it cannot be made.
-    """
-    converted = folder.with_name(folder.name + "-25")
-    if not folder.exists():
-        size = ["--sessions", str(SESSIONS), "--trials", str(TRIALS)]
-        _call("simulate", [str(folder), "--format", "b2t24", *size, "--seed", "1"])
-    if not converted.exists():
-        _call("convert", ["recordings", str(folder), "--out", str(converted)])
-    return converted
-
-
-def _call(command: str, arguments: list[str]) -> None:
-    from scripts.cli import call
-
-    if code := call(command, arguments):
-        raise DataError(f"`ranvier {command}` ended with exit code {code}, so the study stops here")
