@@ -3,8 +3,10 @@
 from snn import dispatch, functional
 from snn.delay import FixedDelayLinear
 from snn.dispatch import BackendError, explain, use_backend
+from snn.dormant import DormantLIF
 from snn.dropout import Dropout
 from snn.fold import fold_batch_norm
+from snn.functional import DormantState
 from snn.learned_delay import LearnedDelayLinear
 from snn.neurons import LIF, SpikingNeuron
 from snn.norm import MaskedBatchNorm
@@ -19,6 +21,8 @@ __all__ = [
     "SURROGATES",
     "ArcTan",
     "BackendError",
+    "DormantLIF",
+    "DormantState",
     "Dropout",
     "FastSigmoid",
     "FixedDelayLinear",

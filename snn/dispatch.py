@@ -33,6 +33,7 @@ import torch
 
 OPERATORS: dict[str, str] = {
     "lif": "snn.kernels.lif",
+    "dormant_lif": "snn.kernels.dormant",
     "fixed_delay_linear": "snn.kernels.delay",
     "masked_batch_norm": "snn.kernels.norm",
 }
@@ -202,7 +203,7 @@ def explain(*, dtype: torch.dtype = torch.float32, spike_grad: Any = None) -> li
         Surrogate of the example call; the default is the arctan.
 
     >>> [(row.operator, row.device) for row in explain()][:2]
-    [('lif', 'cpu'), ('fixed_delay_linear', 'cpu')]
+    [('lif', 'cpu'), ('dormant_lif', 'cpu')]
     """
     devices = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
     rows = []

@@ -137,15 +137,25 @@ class Block(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, stream: Tensor, state: BlockState | None = None, lengths: Tensor | None = None
-    ) -> tuple[Tensor, BlockState]:
-        """From the stream (T, B, N) that enters to the one that leaves."""
+        self, stream: Tensor, beneath: Tensor, state: BlockState | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, BlockState]:
+        """From the stream (T, B, N) that enters to the one that leaves, and the spikes that its layer took in.
+
+        `beneath` (T, B, I) is what the layer before took in.
+        """
         neuron_state, history = state if state is not None else (None, None)
-        spikes, neuron_state = self.neuron(stream, neuron_state)
+        spikes, neuron_state = fire(self.neuron, stream, neuron_state, beneath)
         spikes = self.dropout(spikes)
         update, delayed = self.layer(spikes, history, lengths)
         stream = self.shortcut(stream, update, spikes, history, self.layer.linear.min_delay)
-        return stream, BlockState(neuron_state, delayed)
+        return stream, spikes, BlockState(neuron_state, delayed)
+
+
+def fire(neuron: nn.Module, current: Tensor, state: Any, beneath: Tensor) -> tuple[Tensor, Any]:
+    """Run neurons; those that listen are told the share of non-zero inputs `beneath` (T, B, I) of the layer below."""
+    if getattr(neuron, "listens", False):
+        return neuron(current, state, (beneath != 0).to(current.dtype).mean(2))
+    return neuron(current, state)
 
 
 class ResidualSNN(nn.Module):
@@ -176,7 +186,9 @@ class ResidualSNN(nn.Module):
     seed : int
         Of the delays; weights come from torch's global generator.
     neuron : callable () -> Module, optional
-        Makes each layer of neurons in place of `LIF`; a module with `forward(current, state) -> (spikes, state)`.
+        Makes each layer of neurons in place of `LIF`; a module with `forward(current, state) -> (spikes, state)`, such
+        as a `DormantLIF`. One with a true attribute `listens` is also given the share of non-zero inputs (T, B) of the
+        layer beneath.
     delay_cap, delay_sharing
         See `FixedDelayLinear`.
     learn_delays : bool
@@ -298,11 +310,11 @@ class ResidualSNN(nn.Module):
         if len(blocks) != self.depth:
             raise ValueError(f"ResidualSNN: the state has {len(blocks)} blocks, the network {self.depth}")
         stream, first = self.first(x, first, lengths)
-        passed = []
+        beneath, passed = x, []
         for block, block_state in zip(self.blocks, blocks, strict=True):
-            stream, block_state = block(stream, block_state, lengths)
+            stream, beneath, block_state = block(stream, beneath, block_state, lengths)
             passed.append(block_state)
-        out, last = self.neuron(stream, last)
+        out, last = fire(self.neuron, stream, last, beneath)
         if self.readout is not None:
             out, read = self.readout(self.dropout(out), read)
         return out, ResidualState(first, tuple(passed), last, read)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import torch
@@ -26,6 +28,9 @@ class ResidualSNN(Core):
         A surrogate gradient, or the name of one in `snn.SURROGATES`.
     dropout
         On spikes wherever they meet weights, those of the head among them, in training.
+    dormancy
+        Options of `snn.DormantLIF` beside beta, threshold, spike_grad and reset_mechanism, an empty mapping for its
+        defaults: its neurons in place of LIF. A surrogate that is not named is then the Dormant Spiking Neuron's.
     max_delay, min_delay, shortcut, norm, beta, threshold, reset_mechanism, seed, neuron, delay_cap, delay_sharing,
     learn_delays
         As in `snn.ResidualSNN`.
@@ -47,6 +52,7 @@ class ResidualSNN(Core):
         spike_grad: Any = None,
         reset_mechanism: str = "zero",
         dropout: float = 0.0,
+        dormancy: Mapping[str, Any] | None = None,
         seed: int = 0,
         neuron: Any = None,
         delay_cap: int = 63,
@@ -58,6 +64,13 @@ class ResidualSNN(Core):
             raise ValueError(f"pool is a number of bins, 1 or more: found {pool}")
         if isinstance(spike_grad, str) and spike_grad not in snn.SURROGATES:
             raise ValueError(f"spike_grad is one of {', '.join(snn.SURROGATES)}: found {spike_grad!r}")
+        if dormancy is not None and neuron is not None:
+            raise ValueError("dormancy and neuron both say which neurons to use: give one of them")
+        spike_grad = snn.SURROGATES[spike_grad]() if isinstance(spike_grad, str) else spike_grad
+        if dormancy is not None:
+            neuron = _dormant(
+                dormancy, beta=beta, threshold=threshold, spike_grad=spike_grad, reset_mechanism=reset_mechanism
+            )
         self.out_features, self.pool = width, pool
         self.net = snn.ResidualSNN(
             in_features,
@@ -69,7 +82,7 @@ class ResidualSNN(Core):
             norm=norm,
             beta=beta,
             threshold=threshold,
-            spike_grad=snn.SURROGATES[spike_grad]() if isinstance(spike_grad, str) else spike_grad,
+            spike_grad=spike_grad,
             reset_mechanism=reset_mechanism,
             dropout=dropout,
             readout=None,
@@ -116,3 +129,10 @@ class ResidualSNN(Core):
         waiting = spikes[frames * self.pool :]
         pooled = spikes[: frames * self.pool].reshape(frames, self.pool, *spikes.shape[1:]).mean(1)
         return pooled, self.output_lengths(lengths), (inner, waiting)
+
+
+def _dormant(dormancy: Mapping[str, Any], **shared: Any) -> Callable[[], snn.DormantLIF]:
+    known = set(signature(snn.DormantLIF).parameters) - set(shared)
+    if unknown := sorted(set(dormancy) - known):
+        raise ValueError(f"dormancy knows {', '.join(sorted(known))}: found {', '.join(map(repr, unknown))}")
+    return lambda: snn.DormantLIF(**dormancy, **shared)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from snn import dispatch
+from snn.functional.neuron_checks import (
+    check_beta,
+    check_current,
+    check_reset,
+    check_surrogate,
+    neuron_constant,
+    neuron_state,
+)
 from snn.kernels.lif.reference import RESETS
 from snn.surrogate import ArcTan
 
@@ -73,19 +80,15 @@ def lif(
     >>> spikes.flatten().tolist(), state.item()
     ([0.0, 1.0, 0.0, 1.0], 0.0)
     """
-    _check_current(current)
-    beta = _neuron_constant("beta", beta, current)
-    threshold = _neuron_constant("threshold", threshold, current)
-    if isinstance(beta, float) and not 0.0 <= beta <= 1.0:
-        raise ValueError(f"lif: beta is exp(-dt/tau), in 0..1; found {beta}")
-    if reset_mechanism not in RESETS:
-        raise ValueError(f"lif: reset_mechanism must be one of {', '.join(RESETS)}; found {reset_mechanism!r}")
-    surrogate = DEFAULT_SURROGATE if spike_grad is None else spike_grad
-    if not callable(surrogate):
-        raise TypeError(f"lif: spike_grad must be callable; found {type(surrogate).__name__}")
+    check_current("lif", current)
+    beta = neuron_constant("lif", "beta", beta, current)
+    threshold = neuron_constant("lif", "threshold", threshold, current)
+    check_beta("lif", beta)
+    check_reset("lif", reset_mechanism)
+    surrogate = check_surrogate("lif", "spike_grad", DEFAULT_SURROGATE if spike_grad is None else spike_grad)
     # A membrane rounded to half precision between chunks would make the result depend on where they are cut.
     working = torch.promote_types(current.dtype, torch.float32)
-    state = _check_state(state, current, working)
+    state = neuron_state("lif", "state", state, current, working)
     if current.shape[0] == 0:
         return current.clone(), state
     arguments = {
@@ -98,36 +101,3 @@ def lif(
     }
     spikes, state = dispatch.choose("lif", arguments, backend).run(**arguments)
     return spikes.to(current.dtype), state
-
-
-def _check_current(current: Tensor) -> None:
-    if not isinstance(current, Tensor) or not current.is_floating_point():
-        raise TypeError(f"lif: current must be a floating-point tensor; found {getattr(current, 'dtype', current)}")
-    if current.dim() < 2:
-        raise ValueError(f"lif: current must have the shape (T, B, ...); found {tuple(current.shape)}")
-
-
-def _check_state(state: Tensor | None, current: Tensor, working: torch.dtype) -> Tensor:
-    if state is None:
-        return torch.zeros(current.shape[1:], dtype=working, device=current.device)
-    if state.shape != current.shape[1:]:
-        raise ValueError(
-            f"lif: state (B, ...) must fit current (T, B, ...); found {tuple(state.shape)} with {tuple(current.shape)}"
-        )
-    if state.device != current.device:
-        raise ValueError(f"lif: state is on {state.device}, current on {current.device}")
-    return state.to(working)
-
-
-def _neuron_constant(name: str, value: float | Tensor, current: Tensor) -> float | Tensor:
-    """A float, or a tensor of one value for each neuron in the working precision."""
-    if not isinstance(value, Tensor):
-        if not (isinstance(value, (int, float)) and math.isfinite(value)):
-            raise ValueError(f"lif: {name} must be a finite number; found {value!r}")
-        return float(value)
-    if value.dim() and value.shape != current.shape[2:]:
-        raise ValueError(
-            f"lif: {name} must be one number or one for each neuron {tuple(current.shape[2:])}; "
-            f"found {tuple(value.shape)}"
-        )
-    return value.to(device=current.device, dtype=torch.promote_types(current.dtype, torch.float32))

@@ -8,6 +8,7 @@ import snn
 from snn.functional import fixed_delay_linear, lif
 from snn.kernels.delay import operator as delay_operator
 from snn.kernels.delay.plan import plan_of
+from snn.kernels.dormant import operator as dormant_operator
 from snn.kernels.lif import operator as lif_operator
 from snn.kernels.norm import operator as norm_operator
 
@@ -51,6 +52,23 @@ def test_lif(first, requires_grad):
     opcheck(lif_operator.lif_grad, (*grads, current.detach(), state.detach(), *constants))
 
 
+@pytest.mark.parametrize("first", [False, True], ids=["time first", "channel first"])
+@pytest.mark.parametrize("gate", ["sigmoid", dormant_operator.DETACHED])
+@pytest.mark.parametrize("waking", [False, True])
+def test_dormant_lif(first, gate, waking):
+    current = torch.randn(6, 2, 5)
+    if first:
+        current = current.permute(2, 0, 1).contiguous().permute(1, 2, 0)
+    current.requires_grad_()
+    state = torch.randn(2, 5, requires_grad=True), torch.ones(2, 5, requires_grad=True)
+    wake = torch.rand(6, 2) < 0.3 if waking else None
+    constants = (wake, 0.5, 1.0, -0.1, "arctan", 2.0, gate, 4.0, "zero", "numba")
+    opcheck(dormant_operator.dormant_lif, (current, *state, *constants))
+    grads = [torch.randn_like(t) for t in dormant_operator.dormant_lif(current, *state, *constants)]
+    operands_of_grad = [t.detach() for t in (*grads, current, *state)]
+    opcheck(dormant_operator.dormant_lif_grad, (*operands_of_grad, *constants))
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_masked_batch_norm(masked):
     x, weight, bias = torch.randn(6, 2, 5, requires_grad=True), torch.rand(5), torch.randn(5)
@@ -63,8 +81,13 @@ def test_masked_batch_norm(masked):
 
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("shortcut", ["membrane", "current"])
-def test_a_network_compiles_into_one_graph(training, shortcut):
-    net = snn.ResidualSNN(6, 12, 2, max_delay=4, shortcut=shortcut, readout="linear", out_features=3).train(training)
+@pytest.mark.parametrize("mode", [None, "latch", "window", "wake"])
+def test_a_network_compiles_into_one_graph(training, shortcut, mode):
+    settings = {"latch": {}, "window": {"window": 4}, "wake": {"wake_above": 0.1}}
+    neuron = None if mode is None else (lambda: snn.DormantLIF(beta=0.5, mode=mode, **settings[mode]))
+    net = snn.ResidualSNN(
+        6, 12, 2, max_delay=4, shortcut=shortcut, readout="linear", out_features=3, neuron=neuron
+    ).train(training)
     x, lengths = torch.randn(9, 3, 6), torch.tensor([9, 7, 4])
     results = []
     for run in (net, torch.compile(net, fullgraph=True, backend="aot_eager")):

@@ -1,5 +1,6 @@
 """The Triton kernels against the reference: on a GPU where there is one, else on tiny sizes under the interpreter."""
 
+import math
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 import snn
-from snn.functional import RESET_MECHANISMS, fixed_delay_linear, lif
+from snn.functional import RESET_MECHANISMS, dormant_lif, fixed_delay_linear, lif
 from snn.kernels.gpu.triton_here import interpreted, triton_is_missing
 
 pytestmark = pytest.mark.skipif(triton_is_missing() is not None, reason=str(triton_is_missing()))
@@ -104,6 +105,33 @@ def test_the_neuron(surrogate, reset, first, dtype, tolerance):
         )
         grads = torch.autograd.grad((spikes * weights).sum() + last.square().sum(), [c, s])
         results.append((spikes.detach(), last.detach(), *grads))
+    assert torch.equal(results[0][0], results[1][0])
+    for want, got in zip(*results, strict=True):
+        torch.testing.assert_close(got, want, rtol=10 * tolerance, atol=tolerance)
+
+
+@here
+@pytest.mark.parametrize("surrogate", [snn.Sigmoid(), snn.Triangle()], ids=repr)
+@pytest.mark.parametrize("reset", RESET_MECHANISMS)
+@pytest.mark.parametrize("first", [False, True], ids=["time first", "channel first"])
+@pytest.mark.parametrize("waking", [False, True])
+@pytest.mark.parametrize("gate", [-0.3, -math.inf])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=str)
+def test_the_dormant_neuron(surrogate, reset, first, waking, gate, dtype, tolerance):
+    results = []
+    current = torch.randn(9, 3, 5, dtype=dtype).to(DEVICE)
+    start, weights = torch.randn(3, 5, dtype=dtype).to(DEVICE), torch.randn(9, 3, 5, dtype=dtype).to(DEVICE)
+    awake, wake = (torch.rand(3, 5) < 0.8).to(DEVICE, dtype), (torch.rand(9, 3) < 0.3).to(DEVICE)
+    for backend in ("reference", "triton"):
+        c = current.permute(2, 0, 1).contiguous().permute(1, 2, 0) if first else current
+        leaves = [t.clone(memory_format=torch.preserve_format).requires_grad_() for t in (c, start, awake)]
+        spikes, last = dormant_lif(
+            leaves[0], beta=0.8, threshold=0.9, dormancy_threshold=gate, spike_grad=surrogate,
+            dormancy_grad=snn.ArcTan(), reset_mechanism=reset, state=snn.DormantState(*leaves[1:]),
+            wake=wake if waking else None, backend=backend,
+        )  # fmt: skip
+        loss = (spikes * weights).sum() + last.membrane.square().sum() + last.awake.square().sum()
+        results.append((spikes.detach(), *(t.detach() for t in last[:2]), *torch.autograd.grad(loss, leaves)))
     assert torch.equal(results[0][0], results[1][0])
     for want, got in zip(*results, strict=True):
         torch.testing.assert_close(got, want, rtol=10 * tolerance, atol=tolerance)

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from snn.dispatch import Backend
+from snn.kernels.layout import channels_first, plane, planes, sequence, state_of
 from snn.kernels.lif import operator
-from snn.kernels.lif.operator import RESETS, channels_first, plane, planes, sequence, state_of
+from snn.kernels.lif.operator import RESETS
 from snn.kernels.native.compile import numba_is_missing
 from snn.kernels.native.threads import in_parts
 from snn.surrogate import SURROGATES, Surrogate

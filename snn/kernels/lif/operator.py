@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from snn.kernels.layout import empty_sequence
+from snn.kernels.layout import channels_first, sequence_like, state_like
 
 PATHS: dict[str, str] = {"numba": "snn.kernels.lif.numba_cpu", "triton": "snn.kernels.lif.triton_gpu"}
 """Path -> module with `forward` and `backward` functions of the operators' arguments."""
@@ -22,42 +22,6 @@ KERNEL_IDS = ("arctan", "fast_sigmoid", "sigmoid", "triangle")
 
 RESETS = {"zero": 0, "subtract": 1, "none": 2}
 """Reset mechanism -> its number in the kernels."""
-
-
-def channels_first(x: Tensor) -> bool:
-    """Whether the memory of (T, B, N) lies as the delayed layer's kernels leave it, (N, T, B)."""
-    return x.dim() == 3 and x.permute(2, 0, 1).is_contiguous()
-
-
-def planes(x: Tensor, first: bool) -> Tensor:
-    """(T, B, ...) as (P, T, Q), copied only where its memory lies otherwise."""
-    if first:
-        return x.permute(2, 0, 1).contiguous()
-    return x.contiguous().view(1, x.shape[0], -1)
-
-
-def plane(state: Tensor, first: bool) -> Tensor:
-    """A state (B, ...) as (P, Q)."""
-    return state.t().contiguous() if first else state.contiguous().view(1, -1)
-
-
-def sequence(x: Tensor, shape: torch.Size, first: bool) -> Tensor:
-    """Inverse of `planes`."""
-    return x.permute(1, 2, 0) if first else x.view(shape)
-
-
-def state_of(x: Tensor, shape: torch.Size, first: bool) -> Tensor:
-    """Inverse of `plane`."""
-    return x.t() if first else x.view(shape)
-
-
-def _like(x: Tensor, first: bool) -> Tensor:
-    """Empty memory for a sequence that lies as the kernels leave it."""
-    return empty_sequence(x, *x.shape) if first else x.new_empty(x.shape)
-
-
-def _state_like(state: Tensor, first: bool) -> Tensor:
-    return state.new_empty(state.shape[1], state.shape[0]).t() if first else state.new_empty(state.shape)
 
 
 @torch.library.custom_op(
@@ -74,7 +38,7 @@ def lif(current, state, beta, threshold, slope, parameter, reset, path):
 @lif.register_fake
 def _(current, state, beta, threshold, slope, parameter, reset, path):
     first = channels_first(current)
-    return _like(current, first), _state_like(state, first)
+    return sequence_like(current, first), state_like(state, first)
 
 
 @torch.library.custom_op(
@@ -93,7 +57,7 @@ def lif_grad(grad, grad_last, current, state, beta, threshold, slope, parameter,
 @lif_grad.register_fake
 def _(grad, grad_last, current, state, beta, threshold, slope, parameter, reset, path):
     first = channels_first(current)
-    return _like(grad, first), _state_like(grad_last, first)
+    return sequence_like(grad, first), state_like(grad_last, first)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from snn.dispatch import Backend
 from snn.kernels.gpu.triton_here import on_device_of, triton_is_missing, unsupported
+from snn.kernels.layout import channels_first, plane, planes, sequence, state_of
 from snn.kernels.lif.numba_cpu import known_constants, run
-from snn.kernels.lif.operator import KERNEL_IDS, RESETS, channels_first, plane, planes, sequence, state_of
+from snn.kernels.lif.operator import KERNEL_IDS, RESETS
 
 BLOCK = 128
 """Neurons of a program."""
