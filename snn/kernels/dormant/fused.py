@@ -83,14 +83,14 @@ def backward(
     _, steps, width = grad.shape
     units = (width + unit - 1) // unit
     wakes = wake.size > 0
-    zero = grad.dtype.type(0)
     kind_of = grad.dtype
     carried, carried_awake = np.empty(unit, kind_of), np.empty(unit, kind_of)
-    slope, gate_slope = np.empty(unit, kind_of), np.empty(unit, kind_of)
-    held, gates, fired = np.empty(unit, kind_of), np.empty(unit, kind_of), np.empty(unit, kind_of)
-    # Of every step: the membrane and gate that its test met, the gate after it, the membrane before the reset.
-    met, met_awake = np.empty((steps, unit), kind_of), np.empty((steps, unit), kind_of)
-    awakes, membranes = np.empty((steps, unit), kind_of), np.empty((steps, unit), kind_of)
+    held, gates = np.empty(unit, kind_of), np.empty(unit, kind_of)
+    # Of every step: the membrane and gate that its test met, the gate after it, the membrane before the reset, spikes.
+    met, met_awake = np.zeros((steps, unit), kind_of), np.zeros((steps, unit), kind_of)
+    awakes, membranes = np.zeros((steps, unit), kind_of), np.zeros((steps, unit), kind_of)
+    fired = np.zeros((steps, unit), kind_of)
+    slopes, gate_slopes = np.empty((steps, unit), kind_of), np.empty((steps, unit), kind_of)
     for u in range(first, stop):
         p, q0 = u // units, (u % units) * unit
         size = min(unit, width - q0)
@@ -102,36 +102,85 @@ def backward(
             if wakes:
                 _waken(v, awake, wake[t, q0 : q0 + size])
             row = current[p, t, q0 : q0 + size]
-            for q in range(size):
-                met[t, q] = v[q]
-                met_awake[t, q] = awake[q]
-                membranes[t, q] = beta * v[q] + row[q]
-            _step(v, awake, row, fired[:size], beta, threshold, gate, reset)
-            for q in range(size):
-                awakes[t, q] = awake[q]
+            met[t, :size] = v
+            met_awake[t, :size] = awake
+            _integrate(membranes[t, :size], v, row, beta)
+            _step(v, awake, row, fired[t, :size], beta, threshold, gate, reset)
+            awakes[t, :size] = awake
+        # In one go: calls for a few numbers at each step would take longer than the numbers. A last unit that is
+        # narrower has more of them made than are read.
+        _slope(kind, a, threshold, membranes.ravel(), slopes.ravel())
+        _times(slopes.ravel(), awakes.ravel())
+        _slope_or_none(gate_kind, gate_a, gate, met.ravel(), gate_slopes.ravel())
+        _times(gate_slopes.ravel(), met_awake.ravel())
+        c, to_gate = carried[:size], carried_awake[:size]
         for q in range(size):
-            carried[q] = grad_last[p, q0 + q]
-            carried_awake[q] = grad_last_awake[p, q0 + q]
+            c[q] = grad_last[p, q0 + q]
+            to_gate[q] = grad_last_awake[p, q0 + q]
         for t in range(steps - 1, -1, -1):
             g, out = grad[p, t, q0 : q0 + size], grad_current[p, t, q0 : q0 + size]
-            m, x, d, before = membranes[t, :size], met[t, :size], awakes[t, :size], met_awake[t, :size]
-            _slope(kind, a, threshold, m, slope[:size])
-            _slope_or_none(gate_kind, gate_a, gate, x, gate_slope[:size])
-            for q in range(size):
-                above = m[q] > threshold
-                to_gate = carried_awake[q] + (g[q] if above else zero)
-                kept = zero if reset == 0 and above and d[q] != zero else carried[q]
-                to_membrane = kept + g[q] * d[q] * slope[q]
-                out[q] = to_membrane
-                carried[q] = beta * to_membrane + to_gate * before[q] * gate_slope[q]
-                carried_awake[q] = to_gate if x[q] > gate else zero
+            _add_above(to_gate, g, membranes[t, :size], threshold)
+            if reset == 0:
+                _clear_where(c, fired[t, :size])
+            _add_product(c, g, slopes[t, :size])
+            out[:] = c
+            _decay(c, beta, to_gate, gate_slopes[t, :size])
+            _keep_above(to_gate, met[t, :size], gate)
             if wakes and t:
-                _cut(carried, carried_awake, wake[t, q0 : q0 + size], awakes[t - 1, :size])
+                _cut(c, to_gate, wake[t, q0 : q0 + size], awakes[t - 1, :size])
             elif wakes:
-                _cut(carried, carried_awake, wake[t, q0 : q0 + size], first_awake[p, q0 : q0 + size])
+                _cut(c, to_gate, wake[t, q0 : q0 + size], first_awake[p, q0 : q0 + size])
         for q in range(size):
-            grad_start[p, q0 + q] = carried[q]
-            grad_first_awake[p, q0 + q] = carried_awake[q]
+            grad_start[p, q0 + q] = c[q]
+            grad_first_awake[p, q0 + q] = to_gate[q]
+
+
+# Loops of few arrays each: LLVM runs them in vectors only where it can rule out that the arrays overlap.
+
+
+@compiled
+def _integrate(out, v, row, beta):
+    for q in range(out.shape[0]):
+        out[q] = beta * v[q] + row[q]
+
+
+@compiled
+def _times(x, y):
+    for q in range(x.shape[0]):
+        x[q] *= y[q]
+
+
+@compiled
+def _add_above(x, g, v, threshold):
+    zero = x.dtype.type(0)
+    for q in range(x.shape[0]):
+        x[q] += g[q] if v[q] > threshold else zero
+
+
+@compiled
+def _clear_where(x, fired):
+    zero = x.dtype.type(0)
+    for q in range(x.shape[0]):
+        x[q] = zero if fired[q] != zero else x[q]
+
+
+@compiled
+def _add_product(x, g, slope):
+    for q in range(x.shape[0]):
+        x[q] += g[q] * slope[q]
+
+
+@compiled
+def _decay(x, beta, y, slope):
+    for q in range(x.shape[0]):
+        x[q] = beta * x[q] + y[q] * slope[q]
+
+
+@compiled
+def _keep_above(x, v, gate):
+    zero = x.dtype.type(0)
+    for q in range(x.shape[0]):
+        x[q] = x[q] if v[q] > gate else zero
 
 
 @compiled

@@ -71,7 +71,7 @@ def backward(
     arrays = [t.numpy() for t in (*inputs, *out)]
     constants = _constants(x, beta, threshold, gate)
     kinds = (KERNEL_IDS.index(slope), parameter, gate_number(gate_slope), gate_parameter)
-    unit, units = _units(x, kept=4)
+    unit, units = _units(x, kept=7)
 
     def work(begin: int, stop: int) -> None:
         fused.backward(*arrays, *constants, RESETS[reset], *kinds, unit, begin, stop)
