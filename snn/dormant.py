@@ -114,11 +114,11 @@ class DormantLIF(SpikingNeuron):
     def awake(self, state: DormantState) -> Tensor:
         """Neurons that are updated at the next step, bool (B, N): the sums of the others need not be made."""
         awake = (state.awake != 0) & (state.membrane > self.dormancy_threshold)
-        wakes = self.waking.next(state.clock, awake.shape[0])
+        wakes = self.waking.opens(state.clock)
         if wakes is None:
             return awake
-        asleep = wakes.view(-1, *[1] * (awake.dim() - 1)) & (state.awake == 0)
-        return awake | asleep
+        wakes = torch.as_tensor(wakes, device=awake.device)
+        return awake | (wakes.view(-1, *[1] * (awake.dim() - 1)) & (state.awake == 0))
 
     def awake_trace(self, current: Tensor, state: DormantState | None = None, drive: Tensor | None = None) -> Tensor:
         """Where the gate D is 1, bool (T, B, N), for the arguments of `forward`."""

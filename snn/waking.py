@@ -1,10 +1,11 @@
 """When dormant neurons wake: one class a mode of `DormantLIF`.
 
-To add a mode, write a class with the three methods of `Latch` and list it in `MODES`.
+To add a mode, write a class with the methods of `Latch` and list it in `MODES`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -35,8 +36,19 @@ class Latch:
         """
         return None, None
 
-    def next(self, clock: Tensor | None, batch: int) -> Tensor | None:
-        """Whether the dormant neurons of each trial wake at the next step, bool (B,); None for no."""
+    def opens(self, clock: Any) -> Any:
+        """Whether dormant neurons wake at the next step: one truth for all, one a trial (B,), or None for no.
+
+        `clock` is a tensor, or a number or NumPy array that stands for it: one bin alone must not cost calls of torch.
+        """
+        return None
+
+    def sleep(self, clock: Any) -> float:
+        """Steps for which no dormant neuron wakes for sure, with the next one."""
+        return math.inf
+
+    def tick(self, clock: Any, drive: Any) -> Any:
+        """The clock after one step, in which the layer beneath had the share `drive` (B,) of non-zero inputs."""
         return None
 
     def __repr__(self) -> str:
@@ -61,10 +73,17 @@ class Window(Latch):
         at = (clock + torch.arange(steps, device=current.device)) % self.window == 0
         return at.unsqueeze(1).expand(steps, batch), clock + steps
 
-    def next(self, clock: Tensor | None, batch: int) -> Tensor:
+    def opens(self, clock: Any) -> Any:
         """See `Latch`."""
-        opens = clock is None or int(clock) % self.window == 0
-        return torch.full((batch,), opens)
+        return clock is None or clock % self.window == 0
+
+    def sleep(self, clock: Any) -> float:
+        """See `Latch`."""
+        return 0 if clock is None else int(-clock % self.window)
+
+    def tick(self, clock: Any, drive: Any) -> Any:
+        """See `Latch`."""
+        return (0 if clock is None else clock) + 1
 
     def __repr__(self) -> str:
         return f"window of {self.window}"
@@ -100,9 +119,17 @@ class Wake(Latch):
         before = torch.cat([clock.unsqueeze(0), drive])
         return before[:-1] > self.wake_above, before[-1]
 
-    def next(self, clock: Tensor | None, batch: int) -> Tensor:
+    def opens(self, clock: Any) -> Any:
         """See `Latch`."""
-        return torch.zeros(batch, dtype=torch.bool) if clock is None else clock > self.wake_above
+        return None if clock is None else clock > self.wake_above
+
+    def sleep(self, clock: Any) -> float:
+        """See `Latch`."""
+        return 0
+
+    def tick(self, clock: Any, drive: Any) -> Any:
+        """See `Latch`."""
+        return drive
 
     def __repr__(self) -> str:
         return f"wake above {self.wake_above:g}"

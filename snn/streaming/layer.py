@@ -19,6 +19,14 @@ REVIEW = 32
 GATHER_COST = 0.7
 """Cost of a connection that an awake neuron takes in, in connections that a spike sends out."""
 
+LISTED_COST = 1.25
+"""Cost of a connection to an output in a list of those awake, in connections of a spike that go to all."""
+
+PAYS_AFTER = 1.5
+"""Longest delays that a neuron must sleep for its sums to be given up: making them anew takes about one of them."""
+
+ALL = np.zeros((0, 0), np.bool_)
+
 BLOCK = 256
 """Outputs whose sums of all future bins are kept together: with delays up to 16 they fill half of the nearest cache."""
 
@@ -44,6 +52,8 @@ class LayerState:
         "scatter" or "gather".
     activity, awake : float
         Running means: share of non-zero inputs, and of awake neurons.
+    stale : bool ndarray (B, O)
+        Outputs whose sums in `ring` were given up.
     age : int
         Bins so far.
     """
@@ -53,6 +63,7 @@ class LayerState:
     ring: np.ndarray
     row: int
     mode: str
+    stale: np.ndarray
     activity: float = 0.0
     awake: float = 1.0
     age: int = 0
@@ -109,7 +120,8 @@ class StreamingLayer:
         blocks = -(-self.out_features // width)
         past = np.zeros((self.slots, batch, self.in_features), self.weight.dtype)
         ring = np.zeros((batch, blocks, 2 * (self.max_delay + 1), width), self.weight.dtype)
-        state = LayerState(past, 0, ring, 0, "gather" if self.mode == "gather" else "scatter")
+        stale = np.zeros((batch, self.out_features), np.bool_)
+        state = LayerState(past, 0, ring, 0, "gather" if self.mode == "gather" else "scatter", stale)
         if history is not None and self.max_delay:
             past[self.slots - self.max_delay :] = history.detach().numpy()
             self._refill(state)
@@ -120,7 +132,7 @@ class StreamingLayer:
         order = (np.arange(-self.max_delay, 0) + state.slot) % self.slots
         return torch.from_numpy(state.past[order])
 
-    def step(self, x: Tensor, state: LayerState, awake: Tensor | None = None) -> Tensor:
+    def step(self, x: Tensor, state: LayerState, awake: Tensor | None = None, sleep: float = 0) -> Tensor:
         """One bin.
 
         Parameters
@@ -130,30 +142,38 @@ class StreamingLayer:
             Written to.
         awake : bool Tensor (B, O), optional
             Neurons whose sum is wanted; all when absent. The sums of the others mean nothing.
+        sleep : float
+            Bins for which none of the others will be wanted, with this one; math.inf for ever. "scatter" leaves them
+            out where that pays: what would have reached them later must be made anew when they wake.
 
         Returns
         -------
         y : Tensor (B, O)
         """
         wanted = None if awake is None else awake.numpy()
-        return torch.from_numpy(self.step_array(np.ascontiguousarray(x.detach().numpy()), state, wanted))
+        return torch.from_numpy(self.step_array(np.ascontiguousarray(x.detach().numpy()), state, wanted, sleep))
 
-    def step_array(self, x: np.ndarray, state: LayerState, awake: np.ndarray | None = None) -> np.ndarray:
+    def step_array(
+        self, x: np.ndarray, state: LayerState, awake: np.ndarray | None = None, sleep: float = 0
+    ) -> np.ndarray:
         """`step` on contiguous NumPy arrays: at this size a call into torch costs as much as a hundred spikes."""
         from snn.streaming import loops
 
         y = np.zeros((x.shape[0], self.out_features), x.dtype)
+        wanted = ALL if awake is None else awake
         if state.mode == "scatter":
-            found, state.row = loops.scatter(
-                state.ring, state.row, self.weight_in, self.delay_in, x, self.bias, state.past[state.slot], y
-            )
+            before = (state.slot - 1) % self.slots
+            loops.rebuild(state.ring, state.row, self.weight_in, self.delay_in, state.past, before, state.stale, wanted)
+            found, wants, state.row = loops.scatter(
+                state.ring, state.row, self.weight_in, self.delay_in, x, self.bias, state.past[state.slot], y, wanted,
+                state.stale, sleep > PAYS_AFTER * self.max_delay,
+            )  # fmt: skip
         else:
             state.past[state.slot] = x
-            wanted = np.ones(y.shape, np.bool_) if awake is None else awake
-            loops.gather(y, self.weight, self.delay, self.bias, state.past, state.slot, wanted)
+            wants = loops.gather(y, self.weight, self.delay, self.bias, state.past, state.slot, wanted)
             found = np.count_nonzero(x)
         state.slot = (state.slot + 1) % self.slots
-        self._measure(state, found / x.size, 1.0 if awake is None else float(awake.mean()))
+        self._measure(state, found / x.size, wants / y.size)
         return y
 
     def carried(self, state: LayerState) -> np.ndarray:
@@ -167,7 +187,10 @@ class StreamingLayer:
         state.awake += share * (awake - state.awake)
         if self.mode != "auto" or state.age % REVIEW:
             return
-        costs = {"scatter": state.activity, "gather": GATHER_COST * state.awake}
+        costs = {
+            "scatter": state.activity * min(1.0, LISTED_COST * state.awake),
+            "gather": GATHER_COST * state.awake,
+        }
         other = "gather" if state.mode == "scatter" else "scatter"
         if costs[other] * MARGIN < costs[state.mode]:
             state.mode = other
@@ -177,6 +200,7 @@ class StreamingLayer:
     def _refill(self, state: LayerState) -> None:
         from snn.streaming import loops
 
+        state.stale.fill(False)
         state.ring.fill(0)
         state.row = 0
         before = (state.slot - 1) % self.slots

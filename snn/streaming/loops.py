@@ -7,12 +7,15 @@ import numpy as np
 from snn.kernels.native.compile import compiled
 from snn.kernels.native.vectors import prefetch
 
+DENSE = 0.8
+"""Share of wanted outputs above which going through all of them is faster than through a list of them."""
+
 AHEAD = 2
 """Spikes between asking for a spike's connections and adding them: most are far from the core, in memory."""
 
 
 @compiled
-def scatter(ring, row, w, delay, x, bias, past, out):
+def scatter(ring, row, w, delay, x, bias, past, out, wanted, stale, give_up):
     """One bin: add the connections of every non-zero input to the bins that they reach, and hand out the current bin.
 
     Blocks of outputs are done one after the other, so that the sums which a block's spikes fall into stay in the
@@ -30,11 +33,17 @@ def scatter(ring, row, w, delay, x, bias, past, out):
         Receives `x`.
     out : (B, O)
         Receives the sums of the current bin.
+    wanted : bool (B, O)
+        Outputs whose sums somebody reads; empty for all.
+    stale : bool (B, O)
+        Outputs whose sums were given up; written to. None of them may be wanted, see `rebuild`.
+    give_up : bool
+        Whether the sums of more outputs, those not wanted, are given up with this bin.
 
     Returns
     -------
-    int, int
-        Non-zero inputs, and the row of the next bin.
+    int, int, int
+        Non-zero inputs, wanted outputs, and the row of the next bin.
     """
     batch, inputs = x.shape
     blocks, rows, width = ring.shape[1:]
@@ -43,9 +52,9 @@ def scatter(ring, row, w, delay, x, bias, past, out):
     while (1 << bits) < width:
         bits += np.uint64(1)
     sums, weights, delays = ring.ravel(), w.ravel(), delay.ravel()
-    spikes = np.empty(inputs + 1, np.int64)
+    spikes, columns = np.empty(inputs + 1, np.int64), np.empty(width + 1, np.int64)
     line = 64 // w.itemsize
-    found = 0
+    found, wants = 0, 0
     for b in range(batch):
         n = 0
         for i in range(inputs):
@@ -57,6 +66,16 @@ def scatter(ring, row, w, delay, x, bias, past, out):
             first = block * width
             many = min(width, outputs - first)
             now = sums[((b * blocks + block) * rows + row) * width :]
+            left = 0
+            if wanted.size:
+                for j in range(many):
+                    columns[left] = j
+                    wants += wanted[b, first + j]
+                    stale[b, first + j] = not wanted[b, first + j] and (give_up or stale[b, first + j])
+                    left += not stale[b, first + j]
+                if left == 0:
+                    continue
+            few = wanted.size > 0 and left < DENSE * many
             for k in range(n):
                 v, here = x[b, spikes[k]], spikes[k] * outputs + first
                 if k + AHEAD < n:
@@ -67,7 +86,11 @@ def scatter(ring, row, w, delay, x, bias, past, out):
                         prefetch(delays, after + j)
                 # Slices that begin where the loop does leave it nothing to compute but the row.
                 ws, ds = weights[here : here + many], delays[here : here + many]
-                if v == 1:
+                if few:
+                    for c in range(left):
+                        j = columns[c]
+                        now[(np.uint64(ds[j]) << bits) + np.uint64(j)] += ws[j] * v
+                elif v == 1:
                     for j in range(many):
                         now[(np.uint64(ds[j]) << bits) + np.uint64(j)] += ws[j]
                 else:
@@ -75,7 +98,7 @@ def scatter(ring, row, w, delay, x, bias, past, out):
                         now[(np.uint64(ds[j]) << bits) + np.uint64(j)] += ws[j] * v
             for j in range(many):
                 out[b, first + j] = now[j] + bias[first + j]
-    return found, advance(ring, row)
+    return found, wants if wanted.size else batch * outputs, advance(ring, row)
 
 
 @compiled
@@ -117,6 +140,48 @@ def refill(ring, w, delay, past, newest):
 
 
 @compiled
+def rebuild(ring, row, w, delay, past, newest, stale, wanted):
+    """Make the sums of the outputs anew that were given up and are wanted again, from the inputs of earlier bins.
+
+    Parameters
+    ----------
+    ring, w, delay, past, newest
+        As in `refill`, with the current bin in row `row`.
+    stale : bool (B, O)
+        Outputs whose sums were given up; written to.
+    wanted : bool (B, O)
+        Empty for all.
+    """
+    slots, batch, inputs = past.shape
+    outputs, width = stale.shape[1], ring.shape[3]
+    columns = np.empty(outputs + 1, np.int64)
+    for b in range(batch):
+        many = 0
+        for j in range(outputs):
+            columns[many] = j
+            back = stale[b, j] and (wanted.size == 0 or wanted[b, j])
+            many += back
+            stale[b, j] = stale[b, j] and not back
+        for c in range(many):
+            block, column = columns[c] // width, columns[c] % width
+            for r in range(row, ring.shape[2]):
+                ring[b, block, r, column] = 0
+        if many == 0:
+            continue
+        for age in range(1, slots):
+            x = past[(newest - age + 1) & (slots - 1), b]
+            for i in range(inputs):
+                v = x[i]
+                if v == 0:
+                    continue
+                for c in range(many):
+                    j = columns[c]
+                    ahead = np.int64(delay[i, j]) - age
+                    if ahead >= 0:
+                        ring[b, j // width, row + ahead, j % width] += w[i, j] * v
+
+
+@compiled
 def gather(out, w, delay, bias, past, newest, awake):
     """Sum the inputs of every awake neuron; `out` (B, O) of the others is left alone.
 
@@ -125,20 +190,29 @@ def gather(out, w, delay, bias, past, newest, awake):
     w, delay : (O, I)
     past : (S, B, I)
         Inputs of the current bin in slot `newest`, of the one before in the slot before it; S a power of two.
-    awake : uint8 (B, O)
+    awake : bool (B, O)
+        Empty for all.
+
+    Returns
+    -------
+    int
+        Awake outputs.
     """
     slots, batch, inputs = past.shape
     flat, mask, row = past.ravel(), np.uint64(slots - 1), np.uint64(batch * inputs)
     now = np.uint64(newest + slots)
+    found = 0
     for b in range(batch):
         first = np.uint64(b * inputs)
         for j in range(out.shape[1]):
-            if not awake[b, j]:
+            if awake.size and not awake[b, j]:
                 continue
+            found += 1
             weights, delays, total = w[j], delay[j], out.dtype.type(0)
             for i in range(inputs):
                 total += weights[i] * flat[((now - np.uint64(delays[i])) & mask) * row + first + np.uint64(i)]
             out[b, j] = total + bias[j]
+    return found
 
 
 @compiled
@@ -155,3 +229,35 @@ def membrane(v, current, spikes, beta, threshold, reset):
             elif fired and reset == 1:
                 u = u - threshold
             v[b, n] = u
+
+
+@compiled
+def dormant_membrane(v, gate, alive, current, spikes, wakes, beta, threshold, dormancy_threshold, reset):
+    """One step of dormant neurons, all (B, N): `v` and `gate` are stepped in place, `spikes` written.
+
+    `alive` holds whether the next test of the gate will be passed; `wakes` (B,) the trials whose dormant neurons wake,
+    or nothing. Returns the number of membranes that are no numbers.
+    """
+    one, zero = v.dtype.type(1), v.dtype.type(0)
+    lost = 0
+    for b in range(v.shape[0]):
+        waking = wakes.size > 0 and wakes[b]
+        for n in range(v.shape[1]):
+            spikes[b, n] = zero
+            before = v[b, n]
+            if waking and gate[b, n] == zero:
+                gate[b, n], before = one, zero
+            elif not alive[b, n]:
+                gate[b, n] = zero
+                continue
+            u = beta * before + current[b, n]
+            lost += u != u
+            fired = u > threshold
+            spikes[b, n] = one if fired else zero
+            if fired and reset == 0:
+                u = zero
+            elif fired and reset == 1:
+                u = u - threshold
+            v[b, n] = u
+            alive[b, n] = u > dormancy_threshold
+    return lost

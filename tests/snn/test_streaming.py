@@ -110,6 +110,81 @@ def test_the_way_follows_activity_and_changing_it_changes_nothing(dyadic):
     assert ways[79] == "scatter" and ways[159] == "gather" and ways[-1] == "scatter"
 
 
+DORMANT = {
+    "latch": {"dormancy_threshold": -0.75},
+    "window": {"dormancy_threshold": -0.5, "mode": "window", "window": 17},
+    "wake": {"dormancy_threshold": -0.5, "mode": "wake", "wake_above": 0.2},
+}
+
+
+def dormant_net(settings, shortcut="membrane", neuron=snn.DormantLIF, **options):
+    net = snn.ResidualSNN(
+        6, 30, 3, max_delay=5, shortcut=shortcut, norm=None, neuron=lambda: neuron(beta=0.5, **settings), **options
+    ).eval()
+    with torch.no_grad():
+        make_dyadic(net)
+        for block in net.blocks:
+            block.layer.linear.weight.mul_(2)
+    return net
+
+
+class Slow(snn.DormantLIF):
+    """Another class, which runs as any module does."""
+
+
+@modes
+@pytest.mark.parametrize("shortcut", ["membrane", "current"])
+@pytest.mark.parametrize("settings", DORMANT.values(), ids=DORMANT)
+@pytest.mark.parametrize("neuron", [snn.DormantLIF, Slow])
+@pytest.mark.parametrize("skip", [True, False])
+def test_dormant_neurons_stream_as_the_whole_sequence(dyadic, mode, shortcut, settings, neuron, skip):
+    net = dormant_net(settings, shortcut, neuron)
+    x = dyadic(120, 2, 6) * 2 * (torch.rand(120, 2, 6) < 0.5)
+    want, end = net(x)
+    stream = StreamingSNN(net, mode, skip)
+    state = stream.start(2)
+    got = torch.stack([stream.step(x_t, state) for x_t in x])
+    assert torch.equal(got, want) and 0 < got.mean() < 1
+    assert torch.equal(stream.residual_state(state).last.awake, end.last.awake)
+    awake = [row["awake"] for row in stream.activity(state)]
+    assert (min(awake) < 0.95) == skip
+
+
+@pytest.mark.parametrize("settings", DORMANT.values(), ids=DORMANT)
+def test_dormant_networks_take_turns_between_whole_sequences_and_bins(dyadic, settings):
+    net = dormant_net(settings)
+    x = dyadic(60, 2, 6) * 2
+    want, _ = net(x)
+    stream = StreamingSNN(net)
+    head, state = net(x[:13])
+    single = stream.start(state=state)
+    middle = torch.stack([stream.step(x_t, single) for x_t in x[13:40]])
+    tail, _ = net(x[40:], stream.residual_state(single))
+    assert torch.equal(torch.cat([head, middle, tail]), want)
+
+
+def test_the_sums_of_who_wakes_are_made_anew(dyadic):
+    layer = make_dyadic(snn.FixedDelayLinear(40, 300, max_delay=12, min_delay=0))
+    x = (torch.rand(150, 2, 40) < 0.15).float()
+    awake = torch.rand(30, 2, 300).repeat_interleave(5, 0) < 0.4  # asleep and awake for a few bins at a time
+    want, _ = layer(x)
+    for mode, sleep in (("scatter", 99), ("scatter", 0), ("gather", 0)):
+        stream = StreamingLayer(layer, mode)
+        state = stream.start(2)
+        for t in range(150):
+            got = stream.step(x[t], state, None if t % 50 == 49 else awake[t], sleep)
+            wanted = torch.ones(2, 300, dtype=torch.bool) if t % 50 == 49 else awake[t]
+            assert torch.equal(got[wanted], want[t][wanted])
+
+
+def test_a_membrane_that_is_not_a_number_is_refused():
+    stream = StreamingSNN(dormant_net(DORMANT["latch"]))
+    state = stream.start()
+    stream.step(torch.full((1, 6), float("nan")), state)  # on its way
+    with pytest.raises(ValueError, match="not numbers"):
+        stream.step(torch.zeros(1, 6), state)
+
+
 class Sleepy(snn.SpikingNeuron):
     """Neurons that fall asleep for good once their membrane is very low, and never fire again."""
 
