@@ -67,7 +67,7 @@ def test_the_import_check_sees_every_spelling(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # starts Python anew
-@pytest.mark.parametrize("room", ["neuro", "snn", "decoders"])
+@pytest.mark.parametrize("room", ["neuro", "snn", "decoders", "hardware"])
 def test_rooms_import_with_the_base_install_alone(room: str) -> None:
     code = (
         "import sys\n"
@@ -102,7 +102,7 @@ def test_no_large_or_binary_clutter_is_committed() -> None:
 def test_files_stay_readable_in_one_sitting() -> None:
     long = {
         str(path.relative_to(ROOT)): lines
-        for path in sources("neuro", "snn", "decoders", "scripts")
+        for path in sources("neuro", "snn", "decoders", "hardware", "scripts")
         if (lines := len(path.read_text().splitlines())) > 420
     }
     assert not long, "split these files: one operator, model, format or command a file"
@@ -112,7 +112,7 @@ def test_nothing_unfinished_ships() -> None:
     marks = re.compile(r"\b(TODO|FIXME|XXX|NotImplemented)\b")
     offenders = [
         f"{path.relative_to(ROOT)}:{number}"
-        for path in sources("neuro", "snn", "decoders", "scripts")
+        for path in sources("neuro", "snn", "decoders", "hardware", "scripts")
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if marks.search(line)
     ]
@@ -122,7 +122,7 @@ def test_nothing_unfinished_ships() -> None:
 def test_every_module_says_what_it_is() -> None:
     silent = [
         str(path.relative_to(ROOT))
-        for path in sources("neuro", "snn", "decoders", "scripts")
+        for path in sources("neuro", "snn", "decoders", "hardware", "scripts")
         if not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert not silent
@@ -138,6 +138,8 @@ TABLES = {
     ("neuro.augment", "AUGMENTATIONS"): callable,
     ("snn.surrogate", "SURROGATES"): callable,
     ("scripts.plots", "PLOTS"): callable,
+    ("snn.ms_resnet", "STEMS"): callable,
+    ("snn.conv", "SPATIAL_READOUTS"): callable,
 }
 
 
