@@ -19,6 +19,9 @@ Trains residual spiking networks that differ in their longest delay only, and ot
 of core parameters, updates and batches, on a simulated participant (or on --data); scores the last weights of each on
 the validation sentences; writes delays.md with table and plot, whatever comes out.
 
+The peak learning rate of each recipe comes from `ranvier study rates`. Recurrent networks leave the blank late:
+--longer adds rows of them with three times the updates.
+
 Controls, at the longest delay but one: "layer" (one delay for all connections of a layer), "axon" (one for all of a
 neuron's connections), "shuffled" (the trained network with its delays dealt out anew), "learned" (delays trained as in
 DCLS, a ceiling: as wide as the spiking network, so with more parameters, and many times as slow).
@@ -28,8 +31,8 @@ beside the page (docs/results/delays/RUN.json); what has one is not trained agai
 
 examples:
   ranvier study delays                                                   the whole sweep
-  ranvier study delays --max-delays 1 16 --baselines gru --controls      delays or none, and a GRU
-  ranvier study delays --budget 2M --max-delays 1 16 --baselines gru --controls --runs runs/study-delays-2M
+  ranvier study delays --max-delays 1 16 --baselines gru --controls --longer     delays or none, and a GRU
+  ranvier study delays --budget 2M --max-delays 1 16 --baselines gru --controls --longer gru --runs runs/delays-2M
   ranvier study delays --data data/t12 --seeds 1 2 3 --updates 10000
 """
 
@@ -41,6 +44,9 @@ BASELINES = {
     "transformer": "transformer_500k",
 }
 """Baseline -> the recipe that it starts from."""
+
+LONGER = 3
+"""Times the updates of the rows of --longer."""
 
 CONTROLS: dict[str, tuple[str, dict[str, Any]]] = {
     "layer": ("one delay a layer", {"delay_sharing": "layer"}),
@@ -62,7 +68,7 @@ class Arm:
     name, title : str
         Part of the runs' folders, and the row's name.
     kind : str
-        "delays", "control" or "baseline".
+        "delays", "control", "baseline" or "longer".
     max_delay : int or None
         Longest delay in bins; None for a baseline.
     recipe : str
@@ -100,10 +106,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="longest delays in bins; 1 is none (default: 1 2 4 8 16 32)",
     )  # fmt: skip
     add("--baselines", nargs="*", choices=sorted(BASELINES), default=list(BASELINES), help="(default: all)")
+    add(
+        "--longer", nargs="*", choices=sorted(BASELINES), default=["gru", "lstm"],
+        help=f"baselines to train again with {LONGER} times the updates (default: gru lstm, which start slowly)",
+    )  # fmt: skip
     add("--controls", nargs="*", choices=sorted(CONTROLS), default=list(CONTROLS), help="(default: all)")
     add("--control-delay", type=int, default=16, help="longest delay of the controls (default: 16)")
     add("--seeds", type=int, nargs="+", default=[1, 2], help="seeds of weights, delays and batches (default: 1 2)")
-    add("--updates", type=int, default=2500, help="updates of every decoder (default: 2500)")
+    add("--updates", type=int, default=2000, help="updates of every decoder (default: 2000)")
     add("--batch-size", type=int, default=16, help="trials an update (default: 16)")
     add("--workers", type=int, default=2, help="runs at a time, one thread each (default: 2)")
     add("--runs", type=Path, default=Path("runs/study-delays"), help="folder of the runs (default: runs/study-delays)")
@@ -175,10 +185,19 @@ def arms_of(args: argparse.Namespace, data: Path | None = None) -> list[Arm]:
         # The ceiling has the width of the network that it is the ceiling of.
         its_size = {"budget": None, "width": matched_width(args.budget, longest, data)} if name == "learned" else size
         arms.append(spiking(f"d{longest}-{name}", title, "control", longest, its_size, **options))
-    return arms + [
+    arms += [
         Arm(f"{name}-{args.budget}", name.upper(), "baseline", None, BASELINES[name], {**common, "model": size})
         for name in args.baselines
     ]
+    steps = LONGER * args.updates
+    longer = {**common, "trainer": {"max_steps": steps, "val_check_interval": max(1, steps // 5)}}
+    return arms + [
+        Arm(
+            f"{name}-{args.budget}-longer", f"{name.upper()}, {LONGER} times the updates", "longer", None,
+            BASELINES[name], {**longer, "model": size},
+        )
+        for name in args.longer
+    ]  # fmt: skip
 
 
 def matched_width(budget: str, delay: int, data: Path | None) -> int:

@@ -173,6 +173,8 @@ def draw(args: argparse.Namespace, rows: Rows) -> Figure:
         axes.axhline(
             mean[arm.name], color=colour, linestyle="--", linewidth=1.2, label=f"{arm.title} (mean over seeds)"
         )
+    for arm in (arm for arm in arms if arm.kind == "longer"):
+        axes.axhline(mean[arm.name], color=GREY, linestyle=":", linewidth=1.2, label=arm.title)
     axes.set_xscale("log", base=2)
     axes.set_xticks(delays, [str(delay) for delay in delays])
     axes.set_ylim(bottom=0)

@@ -11,7 +11,7 @@ from neuro import DataError
 from scripts.studies import delays, delays_page
 from scripts.studies.records import Record
 
-SHORT = ("--max-delays", "1", "16", "--baselines", "gru", "--controls")
+SHORT = ("--max-delays", "1", "16", "--baselines", "gru", "--controls", "--longer")
 
 
 def arguments(*words: str) -> argparse.Namespace:
@@ -51,6 +51,13 @@ def test_arms_differ_in_nothing_but_what_is_compared() -> None:
     assert [arm.changes["model"]["core_options"] for arm in (one, sixteen)] == [{"max_delay": 1}, {"max_delay": 16}]
 
 
+def test_longer_rows_differ_in_the_number_of_updates_alone() -> None:
+    *_, gru, longer = delays.arms_of(arguments("--updates", "70", *SHORT, "gru"))
+    assert (gru.changes["trainer"]["max_steps"], longer.changes["trainer"]["max_steps"]) == (70, 210)
+    assert {**longer.changes, "trainer": None} == {**gru.changes, "trainer": None}
+    assert longer.recipe == gru.recipe and "3 times the updates" in longer.title and longer.name != gru.name
+
+
 @pytest.mark.parametrize(("wrong", "sign"), [((8, 4, 6), "-"), ((4, 8, 6), "+")])
 def test_the_page_reports_either_outcome(wrong: tuple[int, int, int], sign: str, tmp_path: Path) -> None:
     args = arguments("--seeds", "1", "2", "--out", str(tmp_path), *SHORT)
@@ -87,7 +94,7 @@ def test_counts_below_one_are_refused(tmp_path: Path) -> None:
 def test_the_whole_sweep_has_every_control_and_baseline(tmp_path: Path) -> None:
     args = arguments("--seeds", "1", "--out", str(tmp_path))
     arms = delays.arms_of(args)
-    assert [arm.kind for arm in arms] == ["delays"] * 6 + ["control"] * 4 + ["baseline"] * 5
+    assert [arm.kind for arm in arms] == ["delays"] * 6 + ["control"] * 4 + ["baseline"] * 5 + ["longer"] * 2
     assert len({arm.name for arm in arms}) == len(arms)
     by_name = {arm.name.removeprefix("snn-500k-"): arm for arm in arms}
     assert by_name["d16-layer"].changes["model"]["core_options"] == {"max_delay": 16, "delay_sharing": "layer"}
