@@ -15,6 +15,7 @@ from snn.learned_delay import LearnedDelayLinear
 from snn.neurons import LIF
 from snn.norm import MaskedBatchNorm
 from snn.readout import READOUTS
+from snn.wiring import Synapses
 
 NORMS: dict[str, Callable[..., nn.Module]] = {"batch": MaskedBatchNorm}
 """Name -> norm built from (features, initial_scale=...); None is a network without one."""
@@ -318,6 +319,27 @@ class ResidualSNN(nn.Module):
         if self.readout is not None:
             out, read = self.readout(self.dropout(out), read)
         return out, ResidualState(first, tuple(passed), last, read)
+
+    def synapses(self) -> list[Synapses]:
+        """How the network is wired, see `Synapses`.
+
+        With the membrane shortcut the output of a layer runs on in the stream and is read by all neurons above it; with
+        the current shortcut by the next ones alone, which also hear the spikes carried past the layer.
+        """
+        neurons = [*(f"blocks.{k}.neuron" for k in range(self.depth)), "neuron"]
+        streams = bool(self.depth) and isinstance(self.blocks[0].shortcut, MembraneShortcut)
+
+        def readers(k: int) -> tuple[str, ...]:
+            return tuple(neurons[k:]) if streams else (neurons[k],)
+
+        found = [Synapses("first.linear", None, neurons[0], readers(0))]
+        for k in range(self.depth):
+            found.append(Synapses(f"blocks.{k}.layer.linear", neurons[k], neurons[k + 1], readers(k + 1)))
+            if not streams:
+                found.append(Synapses(f"blocks.{k}.shortcut", neurons[k], neurons[k + 1], readers(k + 1)))
+        if self.readout is not None:
+            found.append(Synapses("readout.linear", "neuron", None))
+        return found
 
 
 START_SPREAD = 0.8

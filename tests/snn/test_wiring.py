@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from snn import ConvSNN, MSResNet, SpikingNeuron, Synapses
+from snn import ConvSNN, MSResNet, ResidualSNN, SpikingNeuron, Synapses
 from snn.wiring import declared_synapses
 
 NETWORKS = {
@@ -125,3 +125,41 @@ def test_bad_declarations_are_named():
 def test_a_target_is_one_of_the_readers(target, readers):
     with pytest.raises(ValueError, match="one of the readers"):
         Synapses("conv", None, target, readers)
+
+
+@pytest.mark.parametrize("shortcut", ["membrane", "current"])
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_a_residual_network_says_who_hears_its_layers(shortcut, depth):
+    net = ResidualSNN(4, 6, depth, max_delay=3, shortcut=shortcut, norm=None, readout="linear", out_features=2).eval()
+    modules, x = dict(net.named_modules()), 5 * torch.randn(20, 4, 4)
+    declared = [one for one in declared_synapses(net) if one.target is not None]
+    neurons = [name for name, module in modules.items() if isinstance(module, SpikingNeuron)]
+    kept, currents = {}, {}
+
+    def hook(name, disturb):
+        def replace(module, args, output):
+            currents[name] = args[0]
+            value = kept.setdefault(name, output[0])
+            return (value + torch.randn_like(value) if disturb else value, *output[1:])
+
+        return replace
+
+    def run_with(disturbed=None):
+        held = [name for name in modules if name in neurons or (name.endswith("linear") and "readout" not in name)]
+        handles = [modules[name].register_forward_hook(hook(name, name == disturbed)) for name in held]
+        with torch.no_grad():
+            net(x)
+        for handle in handles:
+            handle.remove()
+        return {name: currents[name] for name in neurons}
+
+    before = run_with()
+    for one in declared:
+        if one.layer.endswith("shortcut"):
+            with torch.no_grad():
+                modules[one.layer].gain.add_(1.0)
+        after = run_with(None if one.layer.endswith("shortcut") else one.layer)
+        changed = {name for name in neurons if not torch.equal(before[name], after[name])}
+        assert changed == set(one.readers), one
+        before = run_with()
+    assert {one.layer for one in declared_synapses(net)} >= {name for name in modules if name.endswith("linear")}
