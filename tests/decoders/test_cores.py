@@ -16,6 +16,18 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "residual_snn": ("residual_snn", {"width": 12, "depth": 2, "max_delay": 5}),
     "residual_snn, pooled": ("residual_snn", {"width": 12, "depth": 1, "max_delay": 3, "pool": 4}),
     "residual_snn, current": ("residual_snn", {"width": 12, "depth": 2, "max_delay": 3, "shortcut": "current"}),
+    "residual_snn, dormant": (
+        "residual_snn",
+        {"width": 12, "depth": 2, "max_delay": 3, "dormancy": {"dormancy_threshold": -2.0}},
+    ),
+    "residual_snn, dormant in windows": (
+        "residual_snn",
+        {"width": 12, "depth": 2, "max_delay": 3, "dormancy": {"mode": "window", "window": 6}},
+    ),
+    "residual_snn, dormant until woken": (
+        "residual_snn",
+        {"width": 12, "depth": 2, "max_delay": 3, "dormancy": {"mode": "wake", "wake_above": 0.2}},
+    ),
     "gru": ("gru", {"width": 12, "depth": 2}),
     "gru, both ways": ("gru", {"width": 12, "depth": 2, "bidirectional": True}),
     "lstm": ("lstm", {"width": 12, "depth": 2}),
@@ -211,6 +223,12 @@ def test_wrong_options_are_refused() -> None:
         CORES["residual_snn"](N, 8, pool=0)
     with pytest.raises(ValueError, match="spike_grad"):
         CORES["residual_snn"](N, 8, spike_grad="nonsense")
+    with pytest.raises(ValueError, match=r"dormancy knows .*mode.*: found 'nap'"):
+        CORES["residual_snn"](N, 8, dormancy={"nap": 3})
+    with pytest.raises(ValueError, match="below 0"):
+        CORES["residual_snn"](N, 8, dormancy={"dormancy_threshold": 0.0})
+    with pytest.raises(ValueError, match="give one of them"):
+        CORES["residual_snn"](N, 8, dormancy={}, neuron=lambda: snn.LIF(beta=0.5))
     with pytest.raises(ValueError, match="context"):
         CORES["mlp"](N, 8, context=0)
     with pytest.raises(ValueError, match="width"):
