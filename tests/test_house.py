@@ -25,7 +25,16 @@ ALLOWED = {
 }
 
 # What the base install does not have; only the modules of a command that needs them may import these at the top.
-OPTIONAL = {"pytorch_lightning", "lightning", "torchaudio", "matplotlib", "jsonargparse", "snntorch", "tensorboard"}
+OPTIONAL = {
+    "pytorch_lightning",
+    "lightning",
+    "torchaudio",
+    "matplotlib",
+    "jsonargparse",
+    "snntorch",
+    "tensorboard",
+    "sklearn",
+}
 
 
 def sources(*folders: str) -> list[Path]:
