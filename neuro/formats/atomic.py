@@ -1,4 +1,4 @@
-"""Folders that appear complete or not at all."""
+"""Folders and files that appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from neuro.errors import DataError
@@ -43,11 +43,64 @@ def new_folder(root: Path, *, overwrite: bool, replaceable: Callable[[Path], boo
         _take_name(partial, root, overwrite, replaceable)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
-        if is_full(error):
-            raise DataError("no space left on the device; nothing was written", file=root) from error
-        if isinstance(error, PermissionError | NotADirectoryError):
-            raise DataError("the folder cannot be made here", file=root, found=error.strerror) from error
+        _explain(error, root, "folder")
         raise
+
+
+@contextmanager
+def new_file(path: Path, *, overwrite: bool, replaceable: Callable[[Path], bool]) -> Iterator[Path]:
+    """Name of a hidden file beside `path`, to be written in the block; it takes its name only when the block ends well.
+
+    On any exception, Ctrl-C included, the hidden file is removed and `path` is as it was before.
+
+    Parameters
+    ----------
+    path
+        The file to make; its parents are made as needed.
+    overwrite
+        Replace an existing `path`. The old one stays until the new one is complete.
+    replaceable
+        Tells whether an existing file may be replaced, so that a slip of the pen never deletes something else.
+
+    Raises
+    ------
+    DataError
+        If `path` exists and may not be replaced, or no space is left on the device.
+    """
+    path = Path(path).absolute()
+    _refuse_existing_file(path, overwrite, replaceable)
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        _refuse_existing_file(path, overwrite, replaceable)  # it may have appeared meanwhile
+        partial.replace(path)
+    except BaseException as error:
+        with suppress(OSError):
+            partial.unlink()
+        _explain(error, path, "file")
+        raise
+
+
+def _explain(error: BaseException, path: Path, what: str) -> None:
+    """Raise a sentence in place of an error of the file system, where there is one."""
+    if is_full(error):
+        raise DataError("no space left on the device; nothing was written", file=path) from error
+    if isinstance(error, PermissionError | NotADirectoryError | FileExistsError):
+        raise DataError(f"the {what} cannot be made here", file=path, found=error.strerror) from error
+
+
+def _refuse_existing_file(path: Path, overwrite: bool, replaceable: Callable[[Path], bool]) -> None:
+    if not os.path.lexists(path):
+        return
+    if path.is_dir():
+        raise DataError("the output is a folder", file=path, expected="the name of a file")
+    if not overwrite:
+        raise DataError(
+            "the output exists already", file=path, expected="a new name, or overwrite (--overwrite) to replace it"
+        )
+    if path.is_symlink() or not replaceable(path):
+        raise DataError("only a file of the same kind is overwritten, and this is something else", file=path)
 
 
 def _refuse_existing(root: Path, overwrite: bool, replaceable: Callable[[Path], bool]) -> None:
