@@ -34,6 +34,10 @@ OPTIONAL = {
     "snntorch",
     "tensorboard",
     "sklearn",
+    "flashlight",
+    "kenlm",
+    "jiwer",
+    "transformers",
 }
 
 
@@ -149,6 +153,7 @@ TABLES = {
     ("scripts.plots", "PLOTS"): callable,
     ("snn.ms_resnet", "STEMS"): callable,
     ("snn.conv", "SPATIAL_READOUTS"): callable,
+    ("decoders.text", "LANGUAGE_MODELS"): callable,
 }
 
 
