@@ -26,6 +26,7 @@ class Study(NamedTuple):
 
 STUDIES: dict[str, Study] = {
     "delays": Study("scripts.studies.delays", "do fixed delays lower the phoneme error rate at equal parameters?"),
+    "dormancy": Study("scripts.studies.dormancy.command", "do neurons that fall asleep save energy at equal accuracy?"),
     "rates": Study("scripts.studies.rates", "which learning rate does each decoder of the delay study train best at?"),
 }
 """Every study. A new one is a file in scripts/studies and a line here."""
