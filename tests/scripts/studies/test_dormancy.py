@@ -14,17 +14,19 @@ import torch
 import snn
 from neuro import DataError
 from scripts.studies import dormancy
-from scripts.studies.dormancy import training
+from scripts.studies.dormancy import data, training
 from scripts.studies.dormancy.data import Split
 from scripts.studies.dormancy.experiments import EXPERIMENTS
 from scripts.studies.dormancy.experiments.digits import digits
+from scripts.studies.dormancy.experiments.thresholds import gate_and_measure
 from scripts.studies.dormancy.measuring import measure
 from scripts.studies.dormancy.networks import Network, Training, replace_neurons
 from scripts.studies.dormancy.page import write_page
-from scripts.studies.dormancy.pairs import Claim, claim_line, factors, pairs_of, saving
+from scripts.studies.dormancy.pairs import Claim, claim_line, factors, pairs_of, saving, train_and_measure
 from scripts.studies.dormancy.plan import Run, run_all
 from scripts.studies.dormancy.record import Record, read_record
 from scripts.studies.dormancy.training import Classifier, fine_tuned, trained
+from scripts.studies.dormancy.watching import gates, membranes, watch
 
 SMALL = Network("digits", "conv", "dormant", Training(epochs=3, batch_size=8), {"steps": 2, "widths": (3, 4, 5)})
 
@@ -58,6 +60,16 @@ def record(neuron: str, seed: int, energy: float, accuracy: float, *, steps: int
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
+def test_runs_have_a_name_each_and_those_asked_for_have_their_records_experiment(name: str, tmp_path: Path) -> None:
+    experiment = EXPERIMENTS[name]
+    runs = experiment.runs([4, 7])
+    assert len({run.name for run in runs}) == len(runs) and {run.seed for run in runs} == {4, 7}
+    assert experiment.section({})  # before any of them is done
+    assert all(draw({}) is None for draw in experiment.figures.values())
+    assert all(json.loads(json.dumps(run.settings)) == run.settings for run in runs)  # else no record would match
+
+
+@pytest.mark.parametrize("name", ["digits", "regulariser", "fashion"])
 def test_the_two_of_a_pair_start_from_the_same_weights_and_differ_in_their_neurons(name: str) -> None:
     runs = EXPERIMENTS[name].runs([1])
     assert len({run.name for run in runs}) == len(runs) and all(run.seed == 1 for run in runs)
@@ -132,6 +144,43 @@ def test_energy_of_a_network_that_never_sleeps_is_that_of_lif() -> None:
     assert found["awake"] < 1
     assert found["energy"]["per-neuron"]["spikes"] <= found["energy"]["strict"]["spikes"]
     assert found["energy"]["strict"]["spikes"] <= found["energy"]["none"]["spikes"]
+
+
+def test_membranes_are_those_that_each_step_finds() -> None:
+    net = replace(SMALL, neuron="lif", options={**SMALL.options, "steps": 4}).build().eval()
+    seen = watch(net, samples(), membranes)
+    current = net.layers[0].conv(samples().x)  # the same at every step
+    v, expected = torch.zeros_like(current), []
+    for _ in range(4):
+        expected.append(v)
+        v = 0.5 * v + current
+        v = torch.where(v > 1, torch.zeros_like(v), v)
+    assert seen["layers.0.neuron"].shape == (4, 24, 3 * 8 * 8)
+    torch.testing.assert_close(seen["layers.0.neuron"], torch.stack(expected).flatten(2))
+
+
+def test_gates_close_after_the_step_that_left_the_membrane_too_low() -> None:
+    net = replace(SMALL, options={**SMALL.options, "steps": 4}).build().eval()
+    seen = watch(net, samples(), gates)
+    low = net.layers[0].conv(samples().x).flatten(1) <= -0.05  # after the first step
+    awake = seen["layers.0.neuron"]
+    assert awake[0].all() and torch.equal(~awake[1], low) and low.any() and not low.all()
+    assert not (awake[1:] & ~awake[:-1]).any()  # a latch
+
+
+def test_gating_a_trained_network_leaves_its_weights_and_a_threshold_out_of_reach_its_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits = dict.fromkeys(("train", "val", "test"), samples())
+    monkeypatch.setattr(training, "load", lambda name: splits)
+    monkeypatch.setattr(data, "load", lambda name: splits)
+    lif = replace(SMALL, neuron="lif", training=Training(epochs=1, batch_size=8))
+    plain = train_and_measure(lif.settings(), 1, tmp_path)
+    far = gate_and_measure({**lif.settings(), "gated_at": -1e9}, 1, tmp_path)
+    near = gate_and_measure({**lif.settings(), "gated_at": -1e-3}, 1, tmp_path)
+    assert far == {key: value for key, value in plain.items() if key != "training_seconds"}
+    assert near["awake"] < 1 and near["energy"]["none"]["spikes"] <= far["energy"]["none"]["spikes"]
+    assert len([*tmp_path.glob("*.ckpt")]) == 1
 
 
 def _findings(settings: Any, seed: int, folder: Path) -> dict[str, Any]:
