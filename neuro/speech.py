@@ -33,7 +33,7 @@ BLOCK_SIZE = 50
 _DIGIT_NAME = re.compile(r"(\d)_([^_]+)_(\d+)\.wav", re.IGNORECASE)
 _OFFICIAL_TEST = 5  # recordings 0-4 of every digit and speaker are the official test set of the spoken digits
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
-_FOLDERS_WITHOUT_A_NAME = {"recordings", "wav", "wavs", "audio", "clips", "data"}
+FOLDERS_WITHOUT_A_NAME = {"recordings", "wav", "wavs", "audio", "clips", "data"}
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class SpeechConversion:
         if self.name is not None:
             return _safe(self.name)
         folder = Path(self.folder).resolve()
-        return _safe(folder.parent.name if folder.name.lower() in _FOLDERS_WITHOUT_A_NAME else folder.name)
+        return _safe(folder.parent.name if folder.name.lower() in FOLDERS_WITHOUT_A_NAME else folder.name)
 
     def __len__(self) -> int:
         return len(self.recordings)

@@ -147,6 +147,7 @@ TABLES = {
     ("decoders.cores", "CORES"): callable,
     ("scripts.cli", "COMMANDS"): lambda entry: bool(find_spec(entry.module) and entry.summary),
     ("scripts.bench", "BENCHES"): lambda entry: bool(find_spec(entry.module) and entry.summary),
+    ("scripts.convert", "SUBCOMMANDS"): lambda entry: bool(find_spec(entry.module) and entry.summary),
     ("scripts.study", "STUDIES"): lambda entry: bool(find_spec(entry.module) and entry.summary),
     ("neuro.augment", "AUGMENTATIONS"): callable,
     ("snn.surrogate", "SURROGATES"): callable,

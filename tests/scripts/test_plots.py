@@ -12,7 +12,7 @@ from neuro.phonemes import SYMBOLS
 
 pytest.importorskip("matplotlib", reason="plots need matplotlib, from ranvier[train]")
 
-from scripts.plots import PLOTS, boundary_entropy, confusion, learning_curve, spike_raster
+from scripts.plots import PLOTS, boundary_entropy, confusion, learning_curve, spike_raster, spike_trains
 from scripts.plots.learning_curve import find_curves, read_curves
 from scripts.plots.style import save
 
@@ -37,6 +37,12 @@ FIGURES = {
         seconds=0.8,
         source="simulated participant",
         trial="t15/val/trial_0001",
+    ),
+    "spike_trains": lambda: spike_trains(
+        [(np.array([0.1, 0.2]), np.array([3, 69])), (np.array([]), np.array([]))],
+        ["seven, ann", "eight, bob"],
+        n_units=70,
+        source="simulated participant",
     ),
     "confusion": lambda: confusion(
         RNG.integers(0, 9, (41, 41)), symbols=SYMBOLS, source="simulated participant", split="val split"
@@ -78,6 +84,13 @@ def test_raster_shows_the_measured_rate() -> None:
     spikes[3, 2] = True
     figure = spike_raster(spikes, POSTERIORS, [], symbols=SYMBOLS, seconds=0.2, source="recorded", trial="k")
     assert "2.5 %" in figure.axes[0].get_title(loc="left")
+
+
+def test_trains_lie_on_common_axes() -> None:
+    first, second = FIGURES["spike_trains"]().axes
+    assert first.get_title(loc="left") == "seven, ann: 2 spikes, 0.1 a unit and second"
+    assert first.collections[0].get_offsets().tolist() == [[0.1, 3], [0.2, 69]]
+    assert first.get_ylim() == second.get_ylim() == (-1, 70) and first.get_xlim() == second.get_xlim()
 
 
 def test_a_model_without_spikes_has_no_raster() -> None:

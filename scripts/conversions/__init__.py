@@ -1,0 +1,1 @@
+"""The kinds of conversion, one a file."""
