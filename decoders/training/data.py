@@ -18,6 +18,7 @@ from decoders.training.batches import (
     TrialBatches,
     available_memory,
 )
+from decoders.training.limits import DATA, check_limits
 from decoders.training.sampler import BatchPlan, FewDays, MixedDays, UpdateNumbers, stream_seed
 from neuro import Batch, DataError
 from neuro.augment import AUGMENTATIONS, Compose
@@ -95,9 +96,7 @@ class RecordingsData(LightningDataModule):
         seed: int = 1,
     ) -> None:
         super().__init__()
-        for name, value in (("batch_size", batch_size), ("updates_per_epoch", updates_per_epoch)):
-            if value is not None and value < 1:
-                raise DataError("needs to be at least 1", field=f"data.{name}", found=value)
+        check_limits("data", DATA, locals())
         if days_per_batch is not None and sort_by_length:
             raise DataError("days_per_batch and sort_by_length exclude each other", field="data.sort_by_length")
         self.path, self.batch_size, self.val_batch_size = str(path), batch_size, val_batch_size or batch_size

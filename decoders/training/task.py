@@ -16,6 +16,7 @@ import snn
 from decoders.ctc import ctc_loss, greedy
 from decoders.metrics import edits_and_lengths
 from decoders.phoneme_decoder import PhonemeDecoder
+from decoders.training.limits import MODEL, check_limits
 from decoders.training.meters import Means, widest
 from decoders.training.optim import OPTIMIZERS, LearningRateFactor, parameter_groups
 from decoders.training.sampler import stream_seed
@@ -115,6 +116,7 @@ class PhonemeTask(LightningModule):
     ) -> None:
         super().__init__()
         given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        check_limits("model", MODEL, given)
         self.save_hyperparameters({name: _plain(value) for name, value in given.items()}, logger=False)
         self.decoder = PhonemeDecoder(
             n_channels,

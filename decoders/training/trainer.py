@@ -11,6 +11,7 @@ from pytorch_lightning.callbacks import ProgressBar
 
 from decoders.training.callbacks import GradientCheck, LearningCurve
 from decoders.training.checkpoints import FOLDER, AtomicCheckpointIO, Checkpoints
+from decoders.training.limits import TRAINER, check_limits
 from decoders.training.progress import RunProgress
 
 
@@ -40,7 +41,13 @@ def make_trainer(
         Show progress; None means yes.
     options
         Of `pytorch_lightning.Trainer`.
+
+    Raises
+    ------
+    DataError
+        If one of them is out of range.
     """
+    check_limits("trainer", TRAINER, options)
     extra = [callbacks] if isinstance(callbacks, Callback) else list(callbacks or [])
     ours: list[Callback] = [LearningCurve(), GradientCheck(), checkpoints or Checkpoints()]
     show = enable_progress_bar is not False
