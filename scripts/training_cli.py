@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -76,13 +78,19 @@ class TrainCLI(LightningCLI):
     def __init__(self, request: Request, made: list[TrainCLI]) -> None:
         self.request = request
         made.append(self)  # known to the caller even if what follows fails
-        defaults = {"default_config_files": [str(recipes()[BASE])]}
+        # What the parser refuses is raised, to be told in one sentence, instead of printed below the whole usage.
+        defaults = {"default_config_files": [str(recipes()[BASE])], "exit_on_error": False}
         super().__init__(
             PhonemeTask,
             RecordingsData,
             save_config_callback=None,
             seed_everything_default=1,
-            parser_kwargs={"prog": "ranvier train", "fit": dict(defaults), "validate": dict(defaults)},
+            parser_kwargs={
+                "prog": "ranvier train",
+                "exit_on_error": False,
+                "fit": dict(defaults),
+                "validate": dict(defaults),
+            },
             args=request.argv,
             auto_configure_optimizers=False,
             load_from_checkpoint_support=False,
@@ -184,6 +192,8 @@ def fit_or_validate(request: Request) -> int:
             TrainCLI(request, made)
     except (DataError, OSError, ModuleNotFoundError):
         raise
+    except argparse.ArgumentError as error:
+        raise refusal(error) from error
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if is_disk_full(error) or (made and made[0].recipe is not None and made[0].recipe.began):
             raise
@@ -204,6 +214,26 @@ def fit_or_validate(request: Request) -> int:
             return 130
         return int(ended.code or 0)
     return 0
+
+
+def refusal(error: argparse.ArgumentError) -> DataError:
+    """What the parser refused, as the user's mistake in one sentence.
+
+    >>> print(refusal(argparse.ArgumentError(None, 'Parser key "model.lr":\\n  Expected a number. Got value: abc')))
+    the option does not take this value (field model.lr): found abc, expected number
+    """
+    said = " ".join(str(error.message).split())
+    named = re.match(r'Parser key "([^"]+)"', said)
+    value = re.search(r"(?:Got value|Given value): (.*)$", said)
+    # A union is refused type by type.
+    kinds = re.findall(r"Expected an? (.+?)(?=\. Got value| - Expected| Given value|$)", said)
+    if named and value and kinds:
+        plain = [re.sub(r"<class '(.*?)'>", r"\1", kind.removeprefix("typing.")) for kind in kinds]
+        return DataError(
+            "the option does not take this value", field=named[1], found=value[1],
+            expected=" or ".join(kind for kind in plain if kind != "NoneType"),
+        )  # fmt: skip
+    return DataError(f"training cannot start with these options: {said}; see ranvier train fit --help")
 
 
 def _console() -> Console:

@@ -106,7 +106,7 @@ class B2T25Source(Source):
             self.sessions.append(check_session_name(folder.name, folder))
             _warn_of_strangers(folder)
             for split in SPLITS:
-                if (folder / _FILES[split]).is_file():
+                if (folder / _FILES[split]).exists():
                     channels = self._list(folder.name, split, channels)
         if channels is None:
             raise DataError("recording without a single trial", file=root)
@@ -224,6 +224,8 @@ def open_hdf5(path: Path) -> h5py.File:
         raise DataError("file not found", file=path) from None
     except PermissionError:
         raise DataError("no permission to read the file", file=path) from None
+    except IsADirectoryError:
+        raise DataError("a folder where a file should be", file=path, expected="an HDF5 file") from None
     except OSError as error:
         raise DataError(
             "not a complete HDF5 file; fetch it again", file=path, found=str(error), expected="a readable HDF5 file"

@@ -249,3 +249,11 @@ def test_mat_of_version_73_is_named(b2t24):
         raw.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
     with pytest.raises(DataError, match=r"MATLAB v7\.3"):
         open_recordings(b2t24)
+
+
+def test_a_folder_in_the_place_of_a_file(b2t25):
+    path = next(b2t25.rglob("data_train.hdf5"))
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DataError, match=r"a folder where a file should be.*data_train\.hdf5"):
+        open_recordings(b2t25)
