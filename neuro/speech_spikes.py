@@ -42,7 +42,7 @@ def nerve(n_channels: int = 70, sample_rate: int = 8000, **options) -> Cochlea:
     """A `neuro.cochlea.Cochlea` for spike trains: bins of 1 ms, no spikes in silence, and a raised threshold.
 
     Without spontaneous spikes, and with a threshold of 5e-3 (20 dB below the level to which recordings are brought),
-    formants stand out from a quiet ground, as in the published SHD. Any parameter can be given another value.
+    formants stand out from a quiet ground. Any parameter can be given another value.
     """
     return Cochlea(
         n_channels=n_channels,
